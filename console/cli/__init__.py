@@ -1,0 +1,1 @@
+"""One small module per command: parses arguments, calls the layers below, prints text or JSON."""

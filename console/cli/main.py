@@ -1,0 +1,90 @@
+"""The command group: commands are found by name and imported only when used, so that `--help` stays fast."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from typing import Any
+
+import click
+
+from console import __version__
+from console.errors import EXIT_FAILED, WorktopError
+from console.text import clean
+
+# name -> (module, short help): the help page imports none of them
+COMMANDS = {
+    "agent": ("console.cli.agent", "Speak for this host on stdin and stdout (started by the console)."),
+    "demo": ("console.cli.demo", "Boot a disposable demo host and open the console in it."),
+    "doctor": ("console.cli.doctor", "Check each source: reachable, as whom, with what rights."),
+    "job": ("console.cli.job", "Show one job with its holder and the evidence."),
+    "jobs": ("console.cli.jobs", "List jobs by state."),
+    "queue": ("console.cli.queue", "Install worktop's own job table."),
+    "status": ("console.cli.status", "Print what the first screen shows."),
+    "worker": ("console.cli.worker", "Run the reference worker."),
+    "workers": ("console.cli.workers", "List the workers of every role."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 error findings (status --check).",
+)
+@click.version_option(__version__, prog_name="worktop")
+@click.option("--config", metavar="FILE", help="worktop.toml to use [default: ./, ~/.config/worktop/, /etc/worktop/].")
+@click.option("--user", "user_manager", is_flag=True, help="Look at the units of your own user manager.")
+@click.pass_context
+def cli(ctx: click.Context, config: str | None, user_manager: bool) -> None:
+    """A terminal operations console for fleets of background workers.
+
+    Without a command it opens the console. Example: worktop status --check
+    """
+    ctx.obj = {"config": config, "user_manager": user_manager}
+    if ctx.invoked_subcommand is None:
+        from console.cli.open import open_console
+
+        ctx.exit(open_console(ctx))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line and return the exit code; no traceback reaches a person."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    result: Any = None
+    try:
+        result = cli.main(args=arguments, prog_name="worktop", standalone_mode=False)
+    except WorktopError as error:
+        click.echo(f"worktop: {clean(error)}", err=True)
+        return error.exit_code
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("worktop: interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return EXIT_FAILED
+    return result if isinstance(result, int) else 0

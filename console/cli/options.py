@@ -1,0 +1,105 @@
+"""What the commands share: configuration, output forms, running the sources once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from console.config import Config, load
+from console.errors import ConfigError
+from console.fleet.model import Fleet
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+WIDTH_WITHOUT_TERMINAL = 120
+
+
+def json_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(function)
+
+
+def role_option(function: F) -> F:
+    return click.option("--role", metavar="ROLE", help="Only this role.")(function)
+
+
+def configuration(ctx: click.Context, role: str | None = None) -> Config:
+    """The configuration the options and the environment name, narrowed to one role when asked."""
+    from console.wiring import with_user_manager
+
+    options = ctx.find_root().obj or {}
+    config = with_user_manager(load(options.get("config")), bool(options.get("user_manager")))
+    return config.only(role) if role and config.roles else config
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(coroutine)
+
+
+def fleet_once(config: Config) -> Fleet:
+    """The fleet, asked once."""
+    from console.wiring import Sources
+
+    async def ask() -> Fleet:
+        sources = Sources(config)
+        try:
+            return await sources.once()
+        finally:
+            if sources.queue is not None:
+                await sources.queue.close()
+
+    return run(ask())
+
+
+def narrowed(fleet: Fleet, role: str | None) -> Fleet:
+    """The fleet with one role; ConfigError names the roles there are."""
+    if role is None:
+        return fleet
+    roles = tuple(status for status in fleet.roles if status.role.name == role)
+    if not roles:
+        known = ", ".join(status.role.name for status in fleet.roles) or "none"
+        raise ConfigError(f"role {role}", f"there is no such role; known roles: {known}")
+    return msgspec.structs.replace(
+        fleet,
+        roles=roles,
+        findings=tuple(finding for finding in fleet.findings if finding.role in (role, "")),
+        claims=tuple(claim for claim in fleet.claims if claim.role == role),
+    )
+
+
+def print_json(value: object) -> None:
+    """One JSON document on stdout. Secrets are masked in every string of it, control characters are JSON-escaped."""
+    plain = msgspec.to_builtins(value)
+    click.echo(msgspec.json.format(msgspec.json.encode(_masked(plain)), indent=2).decode())
+
+
+def _masked(value: Any) -> Any:
+    from console.text import mask
+
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {key: _masked(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(item) for item in value]
+    return value
+
+
+def width() -> int:
+    """Columns to print: the terminal's, $COLUMNS, or 120 where there is none."""
+    if os.environ.get("COLUMNS", "").isdigit() or sys.stdout.isatty():
+        return max(40, shutil.get_terminal_size((WIDTH_WITHOUT_TERMINAL, 24)).columns)
+    return WIDTH_WITHOUT_TERMINAL
+
+
+def ascii_only() -> bool:
+    """Whether what reads our output cannot show the signs of the screens."""
+    encoding = (sys.stdout.encoding or "ascii").lower()
+    return "utf" not in encoding

@@ -1,0 +1,181 @@
+"""facts + configuration + now -> Fleet. Pure: the same facts give the same fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from console.fleet import findings, sources
+from console.fleet.model import (
+    Claim,
+    Count,
+    Fleet,
+    HostFacts,
+    Limits,
+    Process,
+    QueueCounts,
+    QueueFacts,
+    Reading,
+    Role,
+    RoleStatus,
+    Unit,
+    Worker,
+)
+from console.fleet.verdicts import judge
+from console.fleet.workers import ALIVE_STATES, owner_word, stray_workers, unit_workers, with_claims
+
+
+def assemble(
+    host: HostFacts,
+    queue: Reading[QueueFacts] | None,
+    roles: tuple[Role, ...],
+    limits: Limits,
+    now: float,
+) -> Fleet:
+    """The fleet at `now` (epoch seconds of this machine). `queue` is None when no database is configured.
+
+    Without configured roles there is one per template that has instances, and one per queue that has rows.
+    """
+    units = host.units.value
+    processes = host.processes.value or ()
+    rows = queue.value if queue is not None else None
+    shown = roles or _guessed(units or (), rows)
+    claims = _claims(shown, rows, host)
+    statuses = tuple(_status(role, units, processes, rows, claims, now) for role in shown)
+    fleet = Fleet(
+        now=now,
+        hello=host.hello,
+        host=host.host.value,
+        queue=rows,
+        limits=limits,
+        roles=statuses,
+        claims=claims,
+        sources=sources.statuses(host, queue, now),
+        schedules=host.schedules.value or (),
+    )
+    return findings.with_findings(fleet)
+
+
+def _guessed(units: Iterable[Unit], rows: QueueFacts | None) -> tuple[Role, ...]:
+    templates: dict[str, list[str]] = {}
+    for unit in units:
+        if unit.template:
+            templates.setdefault(unit.template, []).append(unit.instance)
+    roles = [
+        Role(
+            name=template.partition("@")[0],
+            template=template,
+            instances=tuple(sorted(instances, key=lambda name: (len(name), name))),
+            configured=False,
+        )
+        for template, instances in sorted(templates.items())
+    ]
+    queues = [
+        Role(name=counts.queue, queues=(counts.queue,), configured=False) for counts in (rows.counts if rows else ())
+    ]
+    return (*roles, *queues)
+
+
+def _claims(roles: tuple[Role, ...], rows: QueueFacts | None, host: HostFacts) -> tuple[Claim, ...]:
+    owners = {queue: role.name for role in reversed(roles) for queue in role.queues}
+    running = rows.running if rows else ()
+    return tuple(judge(job, owners[job.queue], host) for job in running if job.queue in owners)
+
+
+def _status(
+    role: Role,
+    units: Iterable[Unit] | None,
+    processes: Iterable[Process],
+    rows: QueueFacts | None,
+    claims: tuple[Claim, ...],
+    now: float,
+) -> RoleStatus:
+    own_claims = tuple(claim for claim in claims if claim.role == role.name)
+    counts = merged(role, rows)
+    found = (*unit_workers(role, units, processes, now), *stray_workers(role, processes, now))
+    stalled = counts is not None and no_progress(role, counts) and any(worker.state in ALIVE_STATES for worker in found)
+    workers = tuple(with_claims(worker, own_claims, stalled) for worker in found)
+    alive = [worker for worker in workers if worker.state in ALIVE_STATES]
+    return RoleStatus(
+        role=role,
+        workers=workers,
+        running=len(alive),
+        desired=len(role.instances),
+        owners=_owners(workers),
+        queue=counts,
+        stuck=_stuck(counts, own_claims),
+        memory=_sum(worker.memory for worker in alive),
+        memory_allowed=_allowed(workers),
+    )
+
+
+def _stuck(counts: QueueCounts | None, claims: tuple[Claim, ...]) -> int | None:
+    """Expired leases as the database counts them, plus jobs of dead holders whose lease still runs."""
+    if counts is None:
+        return None
+    early = sum(1 for claim in claims if claim.stuck and (claim.job.overdue is None or claim.job.overdue <= 0))
+    return counts.stuck.n + early
+
+
+def _owners(workers: tuple[Worker, ...]) -> tuple[str, ...]:
+    tally: dict[str, int] = {}
+    for worker in workers:
+        if worker.state in ALIVE_STATES or worker.unit is not None:
+            word = owner_word(worker.owner)
+            tally[word] = tally.get(word, 0) + 1
+    return tuple(sorted(tally, key=lambda word: (-tally[word], word)))
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _allowed(workers: tuple[Worker, ...]) -> int | None:
+    limits = [worker.memory_max for worker in workers if worker.state in ALIVE_STATES or worker.desired]
+    if not limits or any(limit is None for limit in limits):
+        return None
+    return _sum(limits)
+
+
+def no_progress(role: Role, counts: QueueCounts) -> bool:
+    """Jobs wait, and for longer than the role's limit none has finished."""
+    if counts.waiting.n == 0 or (counts.oldest_waiting or 0) < role.progress_limit:
+        return False
+    return counts.last_finished is None or counts.last_finished > role.progress_limit
+
+
+def merged(role: Role, rows: QueueFacts | None) -> QueueCounts | None:
+    """The counts of all queues of a role as one; None when the queue has not been read or the role has none."""
+    if rows is None or not role.queues:
+        return None
+    own = [counts for counts in rows.counts if counts.queue in role.queues]
+    if not own:
+        return QueueCounts(queue=role.name)
+    if len(own) == 1:
+        return own[0]
+    return QueueCounts(
+        queue=role.name,
+        waiting=_total(counts.waiting for counts in own),
+        scheduled=_total(counts.scheduled for counts in own),
+        oldest_waiting=max((c.oldest_waiting for c in own if c.oldest_waiting is not None), default=None),
+        running=_total(counts.running for counts in own),
+        stuck=_total(counts.stuck for counts in own),
+        failed=_total(counts.failed for counts in own),
+        done_per_minute=_rate(counts.done_per_minute for counts in own),
+        failed_per_minute=_rate(counts.failed_per_minute for counts in own),
+        last_finished=min((c.last_finished for c in own if c.last_finished is not None), default=None),
+    )
+
+
+def _rate(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _total(counts: Iterable[Count]) -> Count:
+    parts = list(counts)
+    total = sum(part.n for part in parts)
+    kinds = {part.kind for part in parts}
+    if "estimate" in kinds:
+        return Count(total, "estimate")
+    return Count(total, "at-least" if "at-least" in kinds else "exact")

@@ -1,0 +1,456 @@
+"""The values that flow between the layers: facts from the sources, and the fleet that is made of them.
+
+Times are epoch seconds in UTC, durations are seconds, memory is bytes, CPU is the share of one core (0.5 = 50 %).
+`None` always means "not known" or "not set", never zero; where a source was refused, the reason is in its reading.
+Text in these values is raw: it came from outside and passes console/text.py before it is displayed.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from console.errors import Problem
+
+T = TypeVar("T")
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of the keyword-only frozen values."""
+
+
+# --- what the person asked for -----------------------------------------------------------------------------------
+
+
+class Role(Value, frozen=True, kw_only=True):
+    """A kind of work with one owner, one way of starting and a budget; from worktop.toml, or guessed."""
+
+    name: str
+    template: str = ""  # "mail-worker@.service"; "" when the role has no unit
+    instances: tuple[str, ...] = ()  # the desired set: ("1", "2", "3"); without a unit only their number counts
+    budget: int | None = None  # most workers there may be
+    queues: tuple[str, ...] = ()  # rows of this role: queue is one of these
+    types: tuple[str, ...] = ()  # and, when given, type is one of these
+    match: tuple[str, ...] = ()  # regular expressions searched in a command line joined by single spaces
+    oldest_limit: float = 900.0  # the oldest waiting job may be this old, seconds
+    progress_limit: float = 300.0  # jobs wait and none finished for this long: hung, seconds
+    configured: bool = True  # False: made from a template unit because there is no configuration
+
+    def unit_name(self, instance: str) -> str:
+        """The unit of one instance: `mail-worker@.service`, `1` -> `mail-worker@1.service`."""
+        prefix, _, suffix = self.template.partition("@")
+        return f"{prefix}@{instance}{suffix}"
+
+    def desired_units(self) -> tuple[str, ...]:
+        return tuple(self.unit_name(instance) for instance in self.instances) if self.template else ()
+
+
+class Limits(Value, frozen=True, kw_only=True):
+    """Budgets of the host and the account: [host] in worktop.toml."""
+
+    memory_reserve: int = 512 * 1024 * 1024  # bytes kept for database, web server and page cache
+    account_processes: int | None = None  # budget of processes for the account that runs the workers
+
+
+# --- readings ------------------------------------------------------------------------------------------------------
+
+SourceName = Literal["agent", "units", "processes", "host", "schedules", "queue"]
+
+
+class Reading(Value, Generic[T], frozen=True, kw_only=True):
+    """The last good value of a source and how old it is; `problem` is set when the last try failed."""
+
+    value: T | None = None
+    taken: float | None = None  # when the last good value was taken
+    took: float = 0.0  # how long it took
+    problem: Problem | None = None
+    failing_since: float | None = None
+
+
+# --- the unit --------------------------------------------------------------------------------------------------------
+
+
+class Unit(Value, frozen=True, kw_only=True):
+    """What systemd says of one service (org.freedesktop.systemd1.Unit and .Service properties)."""
+
+    name: str
+    load: str = "loaded"  # LoadState: loaded, not-found, bad-setting, error, masked
+    active: str = "inactive"  # ActiveState: active, reloading, inactive, failed, activating, deactivating
+    sub: str = "dead"  # SubState: running, auto-restart, start, dead, failed, ...
+    result: str = "success"  # Result: success, exit-code, signal, oom-kill, timeout, watchdog, start-limit-hit, ...
+    enabled: str = ""  # UnitFileState; "" unknown
+    description: str = ""
+    main_pid: int = 0  # 0: none
+    restarts: int = 0  # NRestarts
+    restarts_per_minute: float | None = None  # over the last five minutes that were watched
+    since: float | None = None  # StateChangeTimestamp
+    started: float | None = None  # ExecMainStartTimestamp
+    exited: float | None = None  # ExecMainExitTimestamp
+    exit_code: str = ""  # how the main process ended last: "exited", "killed", "dumped", ""
+    exit_status: int = 0  # its exit status, or the signal number when killed or dumped
+    invocation: str = ""
+    fragment: str = ""
+    drop_ins: tuple[str, ...] = ()
+    status_text: str = ""  # what the service said of itself by sd_notify STATUS=
+    cgroup: str = ""  # ControlGroup
+    user: str = ""
+    memory_now: int | None = None
+    memory_peak: int | None = None  # of this invocation, from the cgroup, or the highest value seen
+    memory_max: int | None = None  # MemoryMax; None: no limit
+    memory_enforced: bool | None = None  # the cgroup file holds the limit; None: could not be read
+    tasks_now: int | None = None
+    tasks_max: int | None = None
+    restart: str = "no"  # Restart=
+    restart_sec: float = 0.1
+    start_limit_interval: float = 10.0
+    start_limit_burst: int = 5
+    start_limit_hit: bool = False  # journal: "Start request repeated too quickly", or Result=start-limit-hit
+    watchdog_sec: float | None = None
+    last_log: tuple[str, ...] = ()  # last journal lines of a unit that failed or restarts, newest last
+
+    @property
+    def instance(self) -> str:
+        """The part between @ and the last dot, or "" for a unit that is no instance."""
+        stem, _, _ = self.name.rpartition(".")
+        return stem.partition("@")[2]
+
+    @property
+    def template(self) -> str:
+        """`mail-worker@1.service` -> `mail-worker@.service`; "" for a unit that is no instance."""
+        stem, _, suffix = self.name.rpartition(".")
+        prefix, at, instance = stem.partition("@")
+        return f"{prefix}@.{suffix}" if at and instance else ""
+
+
+# --- the process -----------------------------------------------------------------------------------------------------
+
+
+class Ident(msgspec.Struct, frozen=True, order=True):
+    """Who a process is: a pid alone is reused. `start` is field 22 of /proc/PID/stat, in clock ticks since boot."""
+
+    boot_id: str
+    pid: int
+    start: int
+
+
+OwnerKind = Literal[
+    "systemd",  # a unit of the system manager
+    "systemd-user",  # a unit of a user manager
+    "cron",
+    "supervisord",
+    "pm2",
+    "forever",
+    "runit",  # runit, daemontools, s6
+    "screen",  # screen or tmux
+    "container",
+    "session",  # a login session
+    "unknown",
+]
+
+
+class Owner(Value, frozen=True, kw_only=True):
+    """The mechanism that started a process and would start it again, with the evidence as sentences."""
+
+    kind: OwnerKind
+    name: str = ""  # the unit, the account whose crontab, the supervisor's program name
+    detail: str = ""  # "crontab of deploy, line 4"
+    evidence: tuple[str, ...] = ()
+
+
+class Ancestor(Value, frozen=True, kw_only=True):
+    pid: int
+    name: str  # /proc/PID/comm
+
+
+class Process(Value, frozen=True, kw_only=True):
+    """One process that matches a role or runs in one of its units."""
+
+    ident: Ident
+    role: str = ""  # the role it was matched to, "" when only its unit's cgroup holds it
+    ppid: int = 0
+    name: str = ""
+    command: tuple[str, ...] = ()
+    user: str = ""
+    uid: int = -1
+    state: str = ""  # one letter as in ps: R S D T Z
+    started: float | None = None
+    cgroup: str = ""
+    unit: str = ""  # the unit its cgroup belongs to
+    ancestors: tuple[Ancestor, ...] = ()  # parent first, up to pid 1
+    children: tuple[int, ...] = ()
+    rss: int | None = None
+    cpu: float | None = None  # share of one core since the last pass
+    cpu_seconds: float | None = None
+    idle_for: float | None = None  # for how long no CPU was used, as watched
+    session: int | None = None  # audit session id; None: none or not permitted
+    login_uid: int | None = None
+    marks: tuple[str, ...] = ()  # names (never values) of telling environment variables
+    denied: tuple[str, ...] = ()  # what could not be read, with the reason
+    owner: Owner = Owner(kind="unknown")
+    main: bool = True  # False: a helper (child of another process of the same role and owner)
+
+
+# --- the host, the account, the schedules ----------------------------------------------------------------------------
+
+
+class Account(Value, frozen=True, kw_only=True):
+    user: str
+    uid: int
+    processes: int
+    tasks: int  # threads
+    limit: int | None = None  # soft RLIMIT_NPROC of its processes, or TasksMax of its slice; None: unlimited or unknown
+    limit_source: str = ""
+    memory: int | None = None  # sum of RSS
+
+
+class Host(Value, frozen=True, kw_only=True):
+    name: str
+    boot_id: str
+    memory_total: int | None = None
+    memory_available: int | None = None
+    load: tuple[float, float, float] | None = None
+    cpus: int = 1
+    processes: int = 0
+    accounts: tuple[Account, ...] = ()
+    now: float = 0.0  # the host's clock when this was taken
+
+
+class CronLine(Value, frozen=True, kw_only=True):
+    """One active line of a crontab that was understood well enough to name."""
+
+    owner: str  # the account the command runs as
+    source: str  # "/var/spool/cron/crontabs/deploy", "/etc/cron.d/reports"
+    line: int  # 1-based line number in the file's bytes
+    schedule: str  # the five fields, or @reboot
+    command: str  # after % handling, as the shell gets it
+    per_hour: float | None = None  # how often it fires on average; None: only at boot, or never
+    roles: tuple[str, ...] = ()  # roles whose worker it would start
+    kind: Literal["launcher", "watchdog", "periodic", "at-boot", "unknown"] = "unknown"
+    workers_per_tick: int | None = None
+    faults: tuple[str, ...] = ()  # "guard-matches-itself", "guard-never-matches", ...
+    evidence: tuple[str, ...] = ()
+
+
+class Hello(Value, frozen=True, kw_only=True):
+    """What an agent says first."""
+
+    protocol: int
+    version: str
+    host: str
+    boot_id: str
+    user: str
+    uid: int
+    manager: Literal["system", "user", "none"]
+    systemd: str = ""  # "252 (252.39-1~deb12u1)"; "" when there is none
+
+
+class PidState(Value, frozen=True, kw_only=True):
+    """Who has a pid now. The holders of running jobs are asked for by pid, whether they match a role or not."""
+
+    pid: int
+    start: int | None = None  # start time in clock ticks since boot; None: no such process
+    name: str = ""
+
+
+class HostFacts(Value, frozen=True, kw_only=True):
+    """Everything the agent has said so far."""
+
+    hello: Hello | None = None
+    agent: Reading[Hello] = Reading()
+    units: Reading[tuple[Unit, ...]] = Reading()
+    processes: Reading[tuple[Process, ...]] = Reading()
+    host: Reading[Host] = Reading()
+    schedules: Reading[tuple[CronLine, ...]] = Reading()
+    holders: Reading[tuple[PidState, ...]] = Reading()
+
+
+# --- the rows --------------------------------------------------------------------------------------------------------
+
+JobState = Literal["waiting", "running", "done", "failed"]
+
+
+class Count(msgspec.Struct, frozen=True):
+    """A number and how well it is known; shown as "412", "> 10 000" or "~ 4.6 M"."""
+
+    n: int
+    kind: Literal["exact", "at-least", "estimate"] = "exact"
+
+
+class Holder(Value, frozen=True, kw_only=True):
+    """Whoever has claimed a running job, as the row says."""
+
+    host: str = ""
+    unit: str = ""
+    pid: int | None = None
+    start: int | None = None  # start time of the process in clock ticks since boot
+    boot_id: str = ""
+    text: str = ""  # as the queue writes it
+
+
+class Job(Value, frozen=True, kw_only=True):
+    id: str
+    queue: str = ""
+    type: str = ""
+    state: JobState = "waiting"
+    attempts: int = 0
+    max_attempts: int | None = None
+    priority: int | None = None
+    run_after: float | None = None
+    created: float | None = None
+    started: float | None = None
+    finished: float | None = None
+    lease_expires: float | None = None
+    heartbeat: float | None = None
+    overdue: float | None = None  # seconds past the lease by the database's clock; negative: still within it
+    heartbeat_age: float | None = None  # by the database's clock
+    running_for: float | None = None  # by the database's clock
+    waiting_for: float | None = None  # past run_after, by the database's clock
+    holder: Holder | None = None
+    token: str = ""  # the fencing token
+    error: str = ""
+    payload: str = ""  # JSON text, cut at payload_size when large
+    payload_size: int = 0
+
+
+class QueueCounts(Value, frozen=True, kw_only=True):
+    """One queue (a role's rows) at one moment."""
+
+    queue: str
+    waiting: Count = Count(0)  # due now
+    scheduled: Count = Count(0)  # waiting, but run_after lies ahead
+    oldest_waiting: float | None = None  # age of the oldest due job
+    running: Count = Count(0)
+    stuck: Count = Count(0)  # running, lease expired
+    failed: Count = Count(0)
+    done_per_minute: float | None = None  # over the last five minutes
+    failed_per_minute: float | None = None
+    last_finished: float | None = None  # age of the youngest finished (done or failed) job
+
+
+class QueueFacts(Value, frozen=True, kw_only=True):
+    server: str = ""  # "PostgreSQL 18.1"
+    user: str = ""
+    database: str = ""
+    address: str = ""  # "127.0.0.1:5432" or the socket's folder; never a DSN
+    now: float = 0.0  # the database's clock
+    skew: float | None = None  # database clock minus the clock of this machine
+    preset: str = ""
+    counts: tuple[QueueCounts, ...] = ()
+    running: tuple[Job, ...] = ()  # the running jobs, longest overdue first, at most `running_cap`
+    running_cap: int = 500
+
+
+class Check(Value, frozen=True, kw_only=True):
+    """One line of `worktop doctor`."""
+
+    name: str
+    state: Literal["ok", "warning", "failed"]
+    text: str
+    remedy: str = ""
+
+
+# --- the fleet -------------------------------------------------------------------------------------------------------
+
+WorkerState = Literal[
+    "running",
+    "starting",
+    "stopping",
+    "restarting",  # waits for its next start
+    "looping",  # restarts again and again
+    "start-limit",  # systemd gave up
+    "memory-killed",
+    "failed",
+    "stopped",
+    "missing",  # desired, but there is no such unit, or it was never started
+    "hung",
+    "stray",  # a process of the role outside its unit
+    "unknown",
+]
+
+Verdict = Literal["DEAD", "ALIVE", "ALIVE_SLOW", "HUNG", "UNKNOWN"]  # ALIVE: lives, and its lease is valid
+
+
+class Claim(Value, frozen=True, kw_only=True):
+    """A running job with what the host's facts prove about its holder."""
+
+    job: Job
+    role: str
+    verdict: Verdict
+    evidence: tuple[str, ...] = ()
+    stuck: bool = False  # running, and the lease has expired or the holder is dead
+    worker: str = ""  # key of the worker that holds it, when it is known
+
+
+class Worker(Value, frozen=True, kw_only=True):
+    """One running or desired instance of a role."""
+
+    key: str  # the unit's name, or "pid:start" of a stray's main process
+    role: str
+    name: str  # short: "@1", "pid 4410"
+    state: WorkerState
+    desired: bool = True
+    why: str = ""  # one clause: "exit status 1 after 0.3 s, 12 restarts"
+    unit: Unit | None = None
+    processes: tuple[Process, ...] = ()
+    owner: Owner = Owner(kind="unknown")
+    since: float | None = None
+    memory: int | None = None
+    memory_peak: int | None = None
+    memory_max: int | None = None
+    cpu: float | None = None
+    jobs: tuple[str, ...] = ()  # ids of the jobs it holds
+
+
+class RoleStatus(Value, frozen=True, kw_only=True):
+    role: Role
+    workers: tuple[Worker, ...] = ()
+    running: int = 0
+    desired: int = 0
+    owners: tuple[str, ...] = ()  # "systemd", "cron (deploy)", in order of their number of workers
+    queue: QueueCounts | None = None  # None: the queue has not been read
+    stuck: int | None = None
+    memory: int | None = None
+    memory_allowed: int | None = None  # None: no limit on at least one worker
+
+
+Severity = Literal["error", "warning", "note"]
+
+
+class Finding(Value, frozen=True, kw_only=True):
+    """Something a person should know, with the evidence and what mends it."""
+
+    code: str  # "two-owners"; stable, documented in docs/findings.md
+    severity: Severity
+    role: str = ""  # "" for the host and the sources
+    what: str
+    evidence: tuple[str, ...] = ()
+    remedy: str = ""  # what mends it, a sentence
+    next: str = ""  # the next step in two or three words: "retire the launcher"
+
+    @property
+    def key(self) -> str:
+        return f"{self.role}/{self.code}/{self.what if not self.role else ''}"
+
+
+class SourceStatus(Value, frozen=True, kw_only=True):
+    name: SourceName
+    state: Literal["live", "waiting", "down", "denied", "absent"]
+    age: float | None = None  # of the last good value
+    text: str = ""  # "units now", "queue 42 s old: connection refused"
+    problem: Problem | None = None
+
+
+class Fleet(Value, frozen=True, kw_only=True):
+    """Everything on the screen, joined, at one moment."""
+
+    now: float
+    hello: Hello | None = None
+    host: Host | None = None
+    queue: QueueFacts | None = None
+    limits: Limits = Limits()
+    roles: tuple[RoleStatus, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    sources: tuple[SourceStatus, ...] = ()
+    schedules: tuple[CronLine, ...] = ()
