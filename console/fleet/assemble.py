@@ -10,6 +10,7 @@ from console.fleet.model import (
     Count,
     Fleet,
     HostFacts,
+    Job,
     Limits,
     Process,
     QueueCounts,
@@ -76,9 +77,13 @@ def _guessed(units: Iterable[Unit], rows: QueueFacts | None) -> tuple[Role, ...]
 
 
 def _claims(roles: tuple[Role, ...], rows: QueueFacts | None, host: HostFacts) -> tuple[Claim, ...]:
-    owners = {queue: role.name for role in reversed(roles) for queue in role.queues}
     running = rows.running if rows else ()
-    return tuple(judge(job, owners[job.queue], host) for job in running if job.queue in owners)
+    owned = [(job, next((role.name for role in roles if _is_of(job, role)), None)) for job in running]
+    return tuple(judge(job, role, host) for job, role in owned if role is not None)
+
+
+def _is_of(job: Job, role: Role) -> bool:
+    return job.queue in role.queues and (not role.types or job.type in role.types)
 
 
 def _status(
@@ -145,10 +150,10 @@ def no_progress(role: Role, counts: QueueCounts) -> bool:
 
 
 def merged(role: Role, rows: QueueFacts | None) -> QueueCounts | None:
-    """The counts of all queues of a role as one; None when the queue has not been read or the role has none."""
+    """The counts of a role's rows (its queues, its types) as one; None when not read, or when it has no queue."""
     if rows is None or not role.queues:
         return None
-    own = [counts for counts in rows.counts if counts.queue in role.queues]
+    own = [counts for counts in rows.counts if counts.queue in role.queues and counts.types == role.types]
     if not own:
         return QueueCounts(queue=role.name)
     if len(own) == 1:

@@ -317,6 +317,7 @@ class QueueCounts(Value, frozen=True, kw_only=True):
     """One queue (a role's rows) at one moment."""
 
     queue: str
+    types: tuple[str, ...] = ()  # only the rows of these types were counted; () : all
     waiting: Count = Count(0)  # due now
     scheduled: Count = Count(0)  # waiting, but run_after lies ahead
     oldest_waiting: float | None = None  # age of the oldest due job

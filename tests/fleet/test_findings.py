@@ -248,3 +248,16 @@ def test_assembling_is_pure() -> None:
     host, queue = facts(healthy(), holders=(PidState(pid=812),)), rows(due(400, 1102.0), running=(job("1"),))
     assert fleet(host, queue) == fleet(host, queue)
     assert fleet(host, queue).now == NOW
+
+
+def test_roles_that_share_a_queue_by_type_are_counted_apart() -> None:
+    bulk = msgspec.structs.replace(WEBHOOKS, name="bulk", queues=("mail",), types=("bulk",))
+    single = msgspec.structs.replace(WEBHOOKS, name="single", queues=("mail",), types=("single",))
+    queue = rows(
+        counts(types=("bulk",), waiting=Count(5)),
+        counts(types=("single",), waiting=Count(7)),
+        running=(job("1", type="single"),),
+    )
+    found = fleet(facts(), queue, roles=(bulk, single))
+    assert [status.queue.waiting.n for status in found.roles if status.queue] == [5, 7]
+    assert [claim.role for claim in found.claims] == ["single"]

@@ -1,0 +1,1 @@
+"""The reference worker for worktop's own job table."""

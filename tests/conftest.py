@@ -1,0 +1,84 @@
+"""Fixtures that several folders of tests share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from console.demo import enter, fleet, host, state
+
+pytest_plugins = ["tests.postgres"]
+
+
+class DemoHost:
+    """A booted demo host, seen from outside as root."""
+
+    def __init__(self, booted: state.State) -> None:
+        self.state = booted
+        self.leader_pid = booted.leader_pid
+        self.bus_address = booted.bus_address
+        self.worktop = enter.WORKTOP
+
+    def exec_argv(self, argv: Sequence[str], user: str = "root") -> list[str]:
+        """The full command that runs `argv` inside; for tmux, pexpect and the like."""
+        return enter.exec_argv(self.leader_pid, argv, user)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        user: str = "root",
+        check: bool = True,
+        input: str | None = None,
+        timeout: float = 60.0,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command inside to its end; with `check` a failure shows what it wrote."""
+        done = subprocess.run(
+            self.exec_argv(argv, user), input=input, capture_output=True, text=True, errors="replace", timeout=timeout
+        )
+        if check and done.returncode:
+            raise AssertionError(f"{list(argv)} as {user} exited {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def popen(self, argv: Sequence[str], user: str = "root", **options: Any) -> subprocess.Popen[Any]:
+        """Start a command inside; options are those of subprocess.Popen."""
+        return subprocess.Popen(self.exec_argv(argv, user), **options)
+
+    def psql(self, query: str) -> str:
+        """The result of a query on the job table, columns separated by |, as psql -At prints it."""
+        return self.run(["psql", "--no-psqlrc", "-At", "-c", query, fleet.DSN], user="deploy").stdout
+
+    def restart_service(self, name: str) -> None:
+        self.run(["systemctl", "restart", name])
+
+
+def need_root() -> None:
+    """The tests of the demo host need root: without it they are skipped, or fail where everything must run."""
+    if os.geteuid() == 0 and shutil.which("systemd-nspawn"):
+        return
+    reason = "booting the demo host needs root and systemd-nspawn"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def demo_host() -> Iterator[DemoHost]:
+    """The demo host, booted once per run. WORKTOP_TEST_HOST=NAME uses one that `worktop demo --keep` left running."""
+    need_root()
+    kept = os.environ.get("WORKTOP_TEST_HOST")
+    if kept:
+        running = state.running(kept)
+        assert running, f"no demo host {kept} is running"
+        yield DemoHost(running)
+        return
+    booted = host.boot(f"test-{os.getpid()}")
+    try:
+        fleet.wait_for_stuck_jobs(booted.host.leader_pid)
+        yield DemoHost(booted.host)
+    finally:
+        booted.close()
