@@ -28,9 +28,9 @@ def start_limit(unit: Unit, run_time: float = 0.0) -> StartLimit:
     enabled = burst > 0 and interval > 0
     takes = burst * (unit.restart_sec + run_time + RESTART_OVERHEAD)
     reachable = enabled and takes < interval
-    lived = f" + {run_time:g} s of running" if run_time else ""
+    lived = f" + {run_time:.1f} s of running" if run_time else ""
     text = (
-        f"{burst} × ({unit.restart_sec:g} s RestartSec{lived} + {RESTART_OVERHEAD:g} s) = {takes:g} s "
+        f"{burst} × ({unit.restart_sec:g} s RestartSec{lived} + {RESTART_OVERHEAD:g} s) = {round(takes, 1):g} s "
         f"{'<' if takes < interval else '≥'} {interval:g} s interval"
         if enabled
         else f"StartLimitBurst={burst}, StartLimitIntervalSec={interval:g}: the limit is off"

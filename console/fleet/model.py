@@ -108,6 +108,7 @@ class Unit(Value, frozen=True, kw_only=True):
     start_limit_hit: bool = False  # journal: "Start request repeated too quickly", or Result=start-limit-hit
     watchdog_sec: float | None = None
     last_log: tuple[str, ...] = ()  # last journal lines of a unit that failed or restarts, newest last
+    last_words: str = ""  # the last of them that the service itself wrote
 
     @property
     def instance(self) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from console.fleet.model import Claim, Holder, HostFacts, Job, PidState, Process, Unit, Verdict
 from console.text import ago
 
-WATCHED_LONG_ENOUGH = 5.0  # seconds without CPU before a silent holder is called hung
+WATCHED_LONG_ENOUGH = 3.0  # seconds without CPU before a silent holder is called hung
+UNDECIDED = "its CPU use has not been watched long enough to tell slow from hung"
+
+NOT_LOOKED_UP = "its pid has not been looked up yet"
 
 
 def judge(job: Job, role: str, facts: HostFacts) -> Claim:
@@ -42,9 +45,10 @@ def _judge(job: Job, facts: HostFacts) -> tuple[Verdict, tuple[str, ...], str]:
     if holder is None or (holder.pid is None and not holder.unit):
         return "UNKNOWN", ("the row does not say who holds it",), ""
     hello = facts.hello
-    if hello is None or facts.agent.problem is not None:
-        why = facts.agent.problem.line() if facts.agent.problem else "the host has not answered yet"
-        return "UNKNOWN", (f"the host cannot be asked: {why}",), ""
+    if facts.agent.problem is not None:
+        return "UNKNOWN", (f"the host cannot be asked: {facts.agent.problem.line()}",), ""
+    if hello is None:
+        return "UNKNOWN", (NOT_LOOKED_UP,), ""
     if holder.host and holder.host != hello.host:
         return "UNKNOWN", (f"held on another host: {holder.host}",), ""
     if holder.boot_id and holder.boot_id != hello.boot_id:
@@ -58,7 +62,7 @@ def _judge(job: Job, facts: HostFacts) -> tuple[Verdict, tuple[str, ...], str]:
     if state is None and process is not None:
         state = PidState(pid=holder.pid, start=process.ident.start, name=process.name)
     if state is None or facts.holders.problem is not None:
-        return "UNKNOWN", (f"pid {holder.pid} has not been looked up yet",), worker
+        return "UNKNOWN", (NOT_LOOKED_UP,), worker
     if state.start is None:
         return "DEAD", (f"pid {holder.pid} no longer exists", *_unit_sentences(unit, holder)), worker
     if holder.start is not None and state.start != holder.start:
@@ -90,13 +94,23 @@ def _alive(job: Job, process: Process | None) -> tuple[Verdict, tuple[str, ...]]
         return "HUNG", ("it is stopped (state T, by a signal or a debugger)", *sentences)
     if job.overdue is None or job.overdue <= 0:
         return "ALIVE", tuple(sentences)
-    if process is None or process.cpu is None:
-        return "ALIVE_SLOW", (*sentences, "its CPU use has not been watched long enough to see whether it works")
-    if process.cpu > 0:
-        return "ALIVE_SLOW", (*sentences, f"it works: {process.cpu:.0%} of a core")
+    if process is None:
+        return "ALIVE_SLOW", (*sentences, "whether it works is not known: it matches no role, so it is not watched")
     if process.idle_for is not None and process.idle_for >= WATCHED_LONG_ENOUGH:
-        return "HUNG", (*sentences, f"no CPU used for the {ago(process.idle_for)} it was watched")
-    return "ALIVE_SLOW", (*sentences, "no CPU seen yet; not watched long enough to call it hung")
+        return "HUNG", (*sentences, f"it has used no CPU for {ago(process.idle_for)}")
+    if process.cpu and process.idle_for is not None:
+        return "ALIVE_SLOW", (*sentences, f"it works: {process.cpu:.0%} of a core")
+    return "ALIVE_SLOW", (*sentences, UNDECIDED)
+
+
+def pending(claim: Claim) -> bool:
+    """The host has not answered yet: the claim is not judged, which is no finding."""
+    return NOT_LOOKED_UP in claim.evidence
+
+
+def undecided(claim: Claim) -> bool:
+    """A longer look at the holder can tell slow from hung."""
+    return UNDECIDED in claim.evidence
 
 
 def _by_unit(holder: Holder, unit: Unit | None) -> Verdict:

@@ -85,7 +85,7 @@ def unit_state(unit: Unit, now: float) -> tuple[WorkerState, str]:
     if unit.load != "loaded":
         return "failed", f"unit file: {unit.load}"
     if unit.active in ("active", "reloading", "activating") and _loops(unit, now):
-        return "looping", f"{_restarts(unit)}; {ending(unit)}"
+        return "looping", _restarts(unit) + (f"; {ending(unit)}" if unit.exit_code else "")
     if unit.active in ("active", "reloading"):
         return "running", unit.status_text
     if unit.active == "activating":

@@ -94,7 +94,7 @@ def test_crash_loop_with_reason_and_arithmetic() -> None:
         exit_status=1,
         restart_sec=2.0,
         start_limit_interval=10.0,
-        last_log=("Traceback", "KeyError: 'BUCKET'"),
+        last_words="KeyError: 'BUCKET'",
     )
     found = fleet(facts((unit(), looping, unit("mail-worker@3.service"))))
     loop = finding(found, "crash-loop")
@@ -106,9 +106,7 @@ def test_crash_loop_with_reason_and_arithmetic() -> None:
 
 def test_given_up_instances_by_reason() -> None:
     units = (
-        failed_unit(
-            "mail-worker@1.service", start_limit_hit=True, last_log=("boom", "Start request repeated too quickly.")
-        ),
+        failed_unit("mail-worker@1.service", start_limit_hit=True, last_words="boom"),
         failed_unit("mail-worker@2.service", result="oom-kill"),
         failed_unit("mail-worker@3.service"),
     )
@@ -171,6 +169,12 @@ def test_stuck_jobs_of_dead_holders_are_counted_before_their_lease_ends() -> Non
     assert finding(found, "stuck-dead").what.startswith("2 jobs held by dead workers")
     assert finding(found, "stuck-dead").next == "reclaim"
     assert found.roles[0].stuck == 2
+
+
+def test_a_job_whose_holder_was_not_looked_up_yet_is_no_finding() -> None:
+    found = fleet(facts(healthy()), rows(counts(stuck=Count(1)), running=(job("1"),)))
+    assert found.roles[0].stuck == 1
+    assert codes(found) == []
 
 
 def test_more_stuck_jobs_than_were_judged() -> None:

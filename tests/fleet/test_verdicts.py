@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.fleet.model import Holder, PidState
-from console.fleet.verdicts import judge
+from console.fleet.verdicts import judge, undecided
 from tests.fleet.facts import BOOT, HELLO, NOW, facts, failed_unit, failing_reading, job, process, unit
 
 GONE = (PidState(pid=812),)
@@ -54,7 +54,7 @@ def test_alive_within_the_lease() -> None:
 
 
 def test_alive_and_working_past_the_lease_is_slow() -> None:
-    claim = judge(job(), "mail", facts(processes=(process(812, cpu=0.96),), holders=SAME))
+    claim = judge(job(), "mail", facts(processes=(process(812, cpu=0.96, idle_for=0.5),), holders=SAME))
     assert claim.verdict == "ALIVE_SLOW"
     assert claim.stuck
     assert any("96%" in sentence for sentence in claim.evidence)
@@ -66,8 +66,15 @@ def test_alive_without_cpu_and_heartbeat_is_hung() -> None:
 
 
 def test_a_short_look_calls_nobody_hung() -> None:
-    short = facts(processes=(process(812, cpu=0.0, idle_for=1.0),), holders=SAME)
-    assert judge(job(), "mail", short).verdict == "ALIVE_SLOW"
+    for short in (process(812, cpu=0.0, idle_for=1.0), process(812, cpu=None)):
+        claim = judge(job(), "mail", facts(processes=(short,), holders=SAME))
+        assert claim.verdict == "ALIVE_SLOW"
+        assert undecided(claim)
+
+
+def test_no_cpu_for_long_is_hung_whatever_the_share_was_rounded_to() -> None:
+    idle = facts(processes=(process(812, cpu=0.01, idle_for=60.0),), holders=SAME)
+    assert judge(job(), "mail", idle).verdict == "HUNG"
 
 
 def test_stopped_process_is_hung_within_its_lease() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from console.fleet.capacity import memory_budget
 from console.fleet.model import Finding, Fleet, RoleStatus
+from console.fleet.workers import ALIVE_STATES
 from console.text import size
 
 NEAR_PROCESS_LIMIT = 0.8
@@ -21,11 +22,19 @@ def too_many_workers(status: RoleStatus, fleet: Fleet) -> Iterable[Finding]:
             severity="error",
             role=status.role.name,
             what=f"{status.running} workers run, the budget is {budget}",
-            evidence=tuple(f"{w.name}: {w.owner.kind} {w.owner.detail or w.owner.name}" for w in status.workers[:12]),
+            evidence=_by_owner(status),
             remedy="Find out who starts the surplus before stopping any, or raise the budget on purpose.",
             next="find the owner",
         ),
     )
+
+
+def _by_owner(status: RoleStatus) -> tuple[str, ...]:
+    groups: dict[str, list[str]] = {}
+    for worker in status.workers:
+        if worker.state in ALIVE_STATES:
+            groups.setdefault(worker.owner.detail or worker.owner.name or worker.owner.kind, []).append(worker.name)
+    return tuple(f"{len(names)} from {owner}: {', '.join(names)}" for owner, names in groups.items())
 
 
 def memory(fleet: Fleet) -> Iterator[Finding]:

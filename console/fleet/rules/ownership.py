@@ -63,13 +63,10 @@ def two_owners(status: RoleStatus, fleet: Fleet) -> Iterator[Finding]:
         else:
             parts.append(f"{name} ({shown})")
         evidence.append(f"{name}: {shown} running")
-        for worker in workers[:3]:
-            evidence.extend(f"  {worker.name}: {sentence}" for sentence in worker.owner.evidence)
-        if len(workers) > 3:
-            evidence.append(f"  and {len(workers) - 3} more of the same")
+        evidence.extend(_why_owned(workers))
     for line in lines_of(status, fleet):
         evidence.append(f"{where(line)}: {line.schedule} {line.command}")
-        evidence.extend(f"  {sentence}" for sentence in line.evidence)
+        evidence.extend(line.evidence)
     yield Finding(
         code="two-owners",
         severity="error",
@@ -79,6 +76,18 @@ def two_owners(status: RoleStatus, fleet: Fleet) -> Iterator[Finding]:
         remedy=_ONE_OWNER,
         next=RETIRE if lines_of(status, fleet) else "keep one owner",
     )
+
+
+def _why_owned(workers: list[Worker]) -> Iterator[str]:
+    """The evidence for the owner of the first worker, and the names of the others of which it also holds."""
+    if not workers:
+        return
+    first, others = workers[0], workers[1:]
+    yield from (f"{first.name}: {sentence}" for sentence in first.owner.evidence)
+    if others:
+        named = ", ".join(worker.name for worker in others[:12])
+        more = f" and {len(others) - 12} more" if len(others) > 12 else ""
+        yield f"the same holds for {named}{more}"
 
 
 def watchdogs(status: RoleStatus, fleet: Fleet) -> Iterator[Finding]:
@@ -173,7 +182,7 @@ def outside_unit(status: RoleStatus, fleet: Fleet) -> Iterable[Finding]:
             role=status.role.name,
             what=f"{len(strays)} process{'es' if len(strays) > 1 else ''} outside {status.role.template}: "
             + ", ".join(f"{len(group)} from {name}" for name, group in by_owner.items()),
-            evidence=tuple(f"{worker.name}: {sentence}" for worker in strays[:6] for sentence in worker.owner.evidence),
+            evidence=tuple(sentence for group in by_owner.values() for sentence in _why_owned(group)),
             remedy="Drain them and let the unit's instances do the work; nobody restarts a process outside a unit."
             if kinds <= {"cron", "session", "unknown"}
             else "Stop them through the supervisor that started them, or it will start them again.",

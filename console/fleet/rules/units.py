@@ -10,16 +10,16 @@ from console.fleet.workers import ALIVE_STATES, run_time
 from console.text import ago, grouped, size
 
 _GIVEN_UP: dict[WorkerState, tuple[str, str]] = {
-    "start-limit": ("start-limit-hit", "hit its start limit; systemd does not try again"),
+    "start-limit": ("start-limit-hit", "hit its start limit"),
     "memory-killed": ("memory-killed", "was killed by its memory limit"),
     "failed": ("failed", "failed and stays down"),
 }
 
 
 def _quoted(unit: Unit | None) -> str:
-    """The last journal line, which usually names the reason."""
-    lines = [line for line in (unit.last_log if unit else ()) if line.strip() and "Start request repeated" not in line]
-    return f': "{lines[-1].strip()}"' if lines else ""
+    """The last line the service itself wrote, which usually names the reason."""
+    words = unit.last_words.strip() if unit else ""
+    return f': "{words}"' if words else ""
 
 
 def _unit_evidence(unit: Unit) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ def nothing_runs(status: RoleStatus, fleet: Fleet) -> Iterable[Finding]:
             role=status.role.name,
             what=f"nothing runs{jobs}",
             evidence=(
-                f"{status.desired} workers are wanted, 0 processes match",
+                f"{status.desired} worker{'s are' if status.desired != 1 else ' is'} wanted, no process matches",
                 *(f"{w.name}: {w.state}: {w.why}" for w in status.workers[:6]),
                 *((f"oldest waiting job: {ago(status.queue.oldest_waiting)}",) if status.queue and waiting else ()),
             ),
@@ -129,7 +129,7 @@ def given_up(status: RoleStatus, fleet: Fleet) -> Iterator[Finding]:
             what=f"{worker.name} {phrase}{since}; {_detail(worker)}{_quoted(unit)}",
             evidence=(f"{unit.name}: {worker.why}", *_unit_evidence(unit)),
             remedy={
-                "start-limit": "Mend the cause, then reset-failed and start the instance.",
+                "start-limit": "systemd does not try again: mend the cause, then reset-failed and start it.",
                 "memory-killed": "Compare the peak with MemoryMax: raise it within the budget, or mend the leak.",
             }.get(worker.state, "Read its last journal lines, mend the cause, then start the instance."),
             next="limits" if worker.state == "memory-killed" else "diagnose",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from console.fleet.model import Claim, Finding, Fleet, RoleStatus, Severity, Verdict
+from console.fleet.verdicts import pending
 from console.fleet.workers import ALIVE_STATES
 from console.text import ago, duration, grouped
 
@@ -72,7 +73,7 @@ def stuck_jobs(status: RoleStatus, fleet: Fleet) -> Iterator[Finding]:
     """Running jobs whose lease has run out or whose holder is dead, by verdict."""
     by_verdict: dict[Verdict, list[Claim]] = {}
     for claim in fleet.claims:
-        if claim.role == status.role.name and claim.stuck:
+        if claim.role == status.role.name and claim.stuck and not pending(claim):
             verdict: Verdict = "ALIVE_SLOW" if claim.verdict == "ALIVE" else claim.verdict
             by_verdict.setdefault(verdict, []).append(claim)
     for verdict, (severity, phrase, remedy, step) in _STUCK.items():
@@ -94,7 +95,7 @@ def stuck_jobs(status: RoleStatus, fleet: Fleet) -> Iterator[Finding]:
             remedy=remedy,
             next=step,
         )
-    listed = sum(len(claims) for claims in by_verdict.values())
+    listed = sum(1 for claim in fleet.claims if claim.role == status.role.name and claim.stuck)
     if status.stuck and status.stuck > listed:
         yield Finding(
             code="stuck-unjudged",

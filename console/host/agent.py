@@ -1,0 +1,349 @@
+"""The host agent: one process that reads this host and tells the console what is different.
+
+It imports neither Textual nor psycopg, writes to nothing on the host, and ends when its stdin closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import getpass
+import os
+import signal
+import socket
+import sys
+import time
+
+from console import __version__
+from console.errors import HostError, Problem
+from console.fleet.model import CronLine, Hello, Host, Process, Unit
+from console.host import accounts, processes, procfs, protocol
+from console.host.bus import BusLost, Connection
+from console.host.cgroups import Hierarchy
+from console.host.channel import Channel
+from console.host.crontabs import Crontabs
+from console.host.deltas import Told
+from console.host.processes import Scanner
+from console.host.protocol import Watch
+from console.host.systemd import UnitTable
+from console.host.unit_source import UnitSource
+
+SHORTEST_INTERVAL = 0.2
+RESTING = 4  # after a refresh it rests at least this many times as long as that took: 20 % of a core at most
+URGENT_SECONDS = 0.2  # how often the memory of young units, and of those near their limit, is read
+_BACK_OFF = (0.25, 0.5, 1.0, 2.0, 5.0)
+
+_MORE_RIGHTS = "run the agent with more rights: agent in [host]"
+NO_SYSTEMD = Problem("units", "systemd is not running here", "processes, crontabs and the queue are shown without it")
+
+
+class Agent:
+    """Sources in, lines out. Nothing is read before the console has said what to watch."""
+
+    def __init__(self, user_manager: bool) -> None:
+        self._user_manager = user_manager
+        self._end = asyncio.Event()
+        self._tick = asyncio.Event()
+        self._watching = asyncio.Event()
+        self._watch = Watch()
+        self._channel = Channel(self._heard, self._end.set)
+        self._hierarchy = Hierarchy()
+        self._scanner = Scanner()
+        self._crontabs = Crontabs()
+        self._table = UnitTable(user_manager, self._units_changed)
+        self._units = UnitSource(self._table, self._hierarchy, user_manager)
+        self._told_units: Told[Unit] = Told()
+        self._told_processes: Told[Process] = Told()
+        self._processes_at = 0.0  # monotonic, of the last telling of each process
+        self._aged: dict[str, float] = {}
+        self._told_host: Host | None = None
+        self._told_schedules: tuple[tuple[CronLine, ...], Problem | None] | None = None
+        self._connected = False
+        self._asked_first = False
+        self._asking: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            loop.add_signal_handler(number, self._end.set)
+        self._channel.send(protocol.encode(protocol.Greeting(self._hello())))
+        tasks = [
+            asyncio.create_task(work)
+            for work in (self._follow_systemd(), self._refresh_often(), self._measure_urgent())
+        ]
+        ended = asyncio.create_task(self._end.wait())
+        try:
+            done, _ = await asyncio.wait([ended, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                if task is not ended:
+                    task.result()
+        finally:
+            for task in [ended, *tasks, *([self._asking] if self._asking else [])]:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, HostError):
+                    await task
+            self._table.close()
+            await self._channel.drained(0.5)
+
+    def _hello(self) -> Hello:
+        """The manager and its version are asked once here, so that the first line tells whether there is one."""
+        manager, version = "none", ""
+        try:
+            connection = Connection(self._user_manager)
+            try:
+                version = connection.version()
+                manager = "user" if self._user_manager else "system"
+            finally:
+                connection.close()
+        except HostError:
+            manager = "none"
+        return Hello(
+            protocol=protocol.PROTOCOL,
+            version=__version__,
+            host=socket.gethostname(),
+            boot_id=self._scanner.boot_id,
+            user=self._scanner.account(os.geteuid()) or getpass.getuser(),
+            uid=os.geteuid(),
+            manager="user" if manager == "user" else "system" if manager == "system" else "none",
+            systemd=version,
+        )
+
+    # --- requests ---------------------------------------------------------------------------------------------------
+
+    def _heard(self, line: bytes | HostError) -> None:
+        number = 0
+        try:
+            if isinstance(line, HostError):
+                raise line
+            request = protocol.decode_request(line)
+            number = request.id
+            if request.method == "watch":
+                self._start_watching(protocol.decode_watch(request))
+            elif request.method == "look_up":
+                self._tell_holders(protocol.decode_look_up(request).pids)
+            elif request.method == "refresh":
+                self._tick.set()
+            elif request.method != "ping":
+                raise HostError(
+                    f"request {request.method[:40]}", "no such method", f"known: {', '.join(protocol.METHODS)}"
+                )
+            self._channel.send(protocol.encode(protocol.Response(number, "ok")))
+        except HostError as error:
+            self._channel.send(protocol.encode(protocol.Failure(number, error.problem)))
+
+    def _tell_holders(self, pids: tuple[int, ...]) -> None:
+        started = time.monotonic()
+        states, refused = processes.look_up(pids)
+        if refused:
+            why = f"pid {refused} belongs to another account and is hidden from this one"
+            update = protocol.HoldersUpdate(problem=Problem("holders of running jobs", why, _MORE_RIGHTS))
+        else:
+            update = protocol.HoldersUpdate(taken=time.time(), took=_since(started), full=True, items=states)
+        self._channel.send(protocol.encode(update))
+
+    def _start_watching(self, watch: Watch) -> None:
+        self._watch = watch
+        self._units.look_at(watch.roles)
+        self._scanner.look_for(watch.roles)
+        self._crontabs.look_for(watch.roles)
+        self._told_units.forget()
+        self._told_processes.forget()
+        self._told_host = None
+        self._told_schedules = None
+        self._watching.set()
+        self._tick.set()
+
+    # --- units ------------------------------------------------------------------------------------------------------
+
+    async def _follow_systemd(self) -> None:
+        await self._watching.wait()
+        failures = 0
+        while True:
+            try:
+                self._table.connect()
+                self._connected = True
+                failures = 0
+                await self._table.follow()
+            except HostError as error:
+                self._connected = False
+                self._table.close()
+                self._tell_units(
+                    error.problem if isinstance(error, BusLost) and self._table.version else self._why_no_bus(error)
+                )
+            await asyncio.sleep(_BACK_OFF[min(failures, len(_BACK_OFF) - 1)])
+            failures += 1
+
+    def _why_no_bus(self, error: HostError) -> Problem:
+        """No socket at all means no systemd; anything else is said as it is."""
+        booted = os.path.isdir("/run/systemd/system")  # noqa: PTH112  sd_booted(3)
+        if not booted and not self._user_manager:
+            return NO_SYSTEMD
+        if self._user_manager and error.problem.what.startswith("connect"):
+            who = self._scanner.account(os.geteuid())
+            return Problem(
+                error.problem.what, error.problem.why, f"is a user manager running? loginctl enable-linger {who}"
+            )
+        return error.problem
+
+    def _units_changed(self) -> None:
+        self._tell_units()
+
+    def _tell_units(self, problem: Problem | None = None) -> None:
+        if problem is not None:
+            self._channel.send(protocol.encode(protocol.UnitsUpdate(problem=problem)))
+            return
+        started = time.monotonic()
+        units = self._units.build(self._told_units.items)
+        if not self._asked_first:
+            self._ask_journal()
+            return
+        if self._channel.full:
+            return
+        delta = self._told_units.delta(units)
+        self._channel.send(
+            protocol.encode(
+                protocol.UnitsUpdate(
+                    taken=time.time(), took=_since(started), full=delta.full, items=delta.items, gone=delta.gone
+                )
+            )
+        )
+        self._ask_journal()
+
+    def _ask_journal(self) -> None:
+        """In a task of its own; when it has answered, the units are told (again)."""
+        if self._asking is not None and not self._asking.done():
+            return
+        questions = self._units.questions()
+        if not questions and self._asked_first:
+            return
+
+        async def ask() -> None:
+            if self._asked_first:
+                await self._units.ask(questions)
+            else:
+                await self._units.ask_first()
+                self._asked_first = True
+            if self._connected and not self._table.quiet:
+                asyncio.get_running_loop().call_soon(self._tell_units)
+
+        self._asking = asyncio.create_task(ask())
+
+    async def _measure_urgent(self) -> None:
+        while True:
+            await asyncio.sleep(URGENT_SECONDS)
+            if self._connected and self._units.anything_urgent():
+                self._units.measure(only_urgent=True)
+
+    # --- what is not signalled --------------------------------------------------------------------------------------
+
+    async def _refresh_often(self) -> None:
+        await self._watching.wait()
+        while True:
+            self._tick.clear()
+            started = time.monotonic()
+            self._refresh_units()
+            await asyncio.sleep(0)
+            await self._refresh_schedules()
+            self._refresh_processes()
+            interval = max(self._watch.interval, SHORTEST_INTERVAL)
+            spent = time.monotonic() - started
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._tick.wait(), max(interval - spent, RESTING * spent))
+
+    def _refresh_units(self) -> None:
+        if not self._connected or self._table.quiet:
+            return
+        try:
+            self._table.ping()
+        except HostError as error:
+            if not isinstance(error, BusLost):  # that is noticed and mended where signals are followed
+                self._channel.send(protocol.encode(protocol.UnitsUpdate(problem=error.problem)))
+            return
+        self._units.measure()
+        self._tell_units()
+
+    def _refresh_processes(self) -> None:
+        started = time.monotonic()
+        lines = self._crontabs.lines
+        scanned = self._scanner.scan(lines)
+        took = _since(started)
+        if self._channel.full:
+            return
+        now, at = time.time(), time.monotonic()
+        told = self._told_processes.items
+        current = {}
+        for key, process in scanned.workers.items():
+            before = told.get(key)
+            if before is not None and processes.same_but_age(process, before, at - self._aged.get(key, at)):
+                current[key] = before
+            else:
+                current[key] = process
+                self._aged[key] = at
+        self._aged = {key: self._aged[key] for key in current}
+        delta = self._told_processes.delta(current)
+        problem = None
+        if procfs.hidden():
+            problem = Problem("processes of other accounts", "not permitted", _MORE_RIGHTS)
+        self._channel.send(
+            protocol.encode(
+                protocol.ProcessesUpdate(
+                    taken=now, took=took, full=delta.full, items=delta.items, gone=delta.gone, problem=problem
+                )
+            )
+        )
+        self._tell_host(scanned, took, problem)
+
+    def _tell_host(self, scanned: processes.Pass, took: float, problem: Problem | None) -> None:
+        host = accounts.host_from(
+            scanned, self._scanner.boot_id, self._scanner.account, self._hierarchy, self._told_host
+        )
+        items: tuple[Host, ...] = ()
+        if self._told_host is None or not accounts.same_but_age(host, self._told_host):
+            self._told_host = host
+            items = (host,)
+        update = protocol.HostUpdate(taken=host.now, took=took, full=bool(items), items=items, problem=problem)
+        self._channel.send(protocol.encode(update))
+
+    async def _refresh_schedules(self) -> None:
+        started = time.monotonic()
+        await self._crontabs.refresh()
+        said = (self._crontabs.lines, self._crontabs.problem)
+        changed = said != self._told_schedules
+        if self._channel.full:
+            return
+        self._told_schedules = said
+        self._channel.send(
+            protocol.encode(
+                protocol.SchedulesUpdate(
+                    taken=time.time(),
+                    took=_since(started),
+                    full=changed,
+                    items=said[0] if changed else (),
+                    problem=said[1],
+                )
+            )
+        )
+
+
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 4)
+
+
+def main(user_manager: bool = False) -> int:
+    """Run until stdin closes; 0. A console that has gone away is no failure."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+    async def work() -> None:
+        await Agent(user_manager).run()
+
+    try:
+        asyncio.run(work())
+    except KeyboardInterrupt:
+        return 0
+    except Exception as error:
+        if os.environ.get("WORKTOP_DEBUG"):
+            raise
+        # the last line on stderr is what the console shows as the reason
+        print(f"worktop agent: {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    return 0

@@ -1,0 +1,276 @@
+"""The console's side of the host agent: keeps it running and keeps what it has said.
+
+`HostClient.facts` is always the latest, a frozen value. When the agent dies every reading keeps its value, gets the
+problem, and grows old; a new agent is started with a growing pause. No child outlives `run` and `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+from console.errors import HostError
+from console.fleet.model import HostFacts, Role
+from console.host import facts as keeping
+from console.host import protocol, spawn
+from console.host.protocol import Failure, Greeting, Lines, LookUp, Response, Watch
+
+HELLO_SECONDS = 20.0  # ssh may have to wake a host; an agent that said nothing until then is given up
+SILENCE_SECONDS = 20.0  # an agent says something every interval; silent for this long it hangs
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
+
+
+class HostClient:
+    """One host's agent. Use `run` as a task of the console, or `ready` then `close` in a command that prints once."""
+
+    def __init__(
+        self,
+        roles: Sequence[Role],
+        *,
+        command: tuple[str, ...] = (),
+        user_manager: bool = False,
+        process: subprocess.Popen[bytes] | None = None,
+        on_change: Callable[[], None] | None = None,
+        interval: float = 2.0,
+    ) -> None:
+        """`process`: an agent that was started with `spawn.spawn` already. `on_change` is called after every change
+        of `facts`, at most once for what arrived together. `interval`: seconds between readings that are not pushed."""
+        self._watch = Watch(roles=tuple(roles), interval=interval)
+        self._command = command
+        self._user_manager = user_manager
+        self._child = process
+        self.on_change = on_change
+        self._keeper = keeping.Keeper()
+        self._writer: asyncio.WriteTransport | None = None
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, asyncio.Future[None]] = {}
+        self._news = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def facts(self) -> HostFacts:
+        """Everything the agent has said so far."""
+        return self._keeper.facts
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        """The child that is the agent, or leads to it (sudo, ssh)."""
+        return self._child
+
+    # --- for callers ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Start the agent, listen, start it again when it dies; until cancelled."""
+        pause = _FIRST_PAUSE
+        try:
+            while True:
+                greeted = self._keeper.greetings
+                try:
+                    await self._talk()
+                except HostError as error:
+                    problem = error.problem
+                if self._keeper.greetings > greeted and self._keeper.lived_for() > _LONGEST_PAUSE:
+                    pause = _FIRST_PAUSE
+                await self._end_child()
+                self._keeper.failed(problem)
+                self._changed()
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+        finally:
+            await self._end_child()
+
+    async def ready(self, timeout: float) -> HostFacts:
+        """The facts when every source has said something (or failed), or the agent has failed, or after `timeout` s."""
+        if self._task is None:
+            self._task = asyncio.create_task(self.run())
+            self._task.add_done_callback(lambda _: self._news.set())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while not self._keeper.complete and self.facts.agent.problem is None and not self._task.done():
+                    self._news.clear()
+                    await self._news.wait()
+        if self._task.done():
+            self._task.result()  # a callback failed
+        return self.facts
+
+    async def close(self) -> None:
+        """End what `ready` started, and the agent."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        await self._end_child()
+
+    async def __aenter__(self) -> HostClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def watch(self, roles: Sequence[Role]) -> None:
+        """Look at other roles from now on (a configuration that was read again)."""
+        self._watch = Watch(roles=tuple(roles), interval=self._watch.interval)
+        self._send("watch", self._watch)
+
+    def refresh(self) -> None:
+        """Ask for everything now; what is different is pushed."""
+        self._send("refresh")
+
+    async def look_up(self, pids: Sequence[int], timeout: float = 5.0) -> None:
+        """Ask who has these pids now; the answer, or why there is none, is in `facts.holders`. Raises nothing."""
+        if self.facts.agent.problem is not None:
+            return  # the holders say so already
+        try:
+            if self._writer is None:
+                raise HostError("host agent", "not started yet")
+            await self._answer(self._send("look_up", LookUp(pids=tuple(pids))), timeout)
+        except HostError as error:
+            self._keeper.not_looked_up(error.problem)
+
+    async def ping(self, timeout: float = 5.0) -> float:
+        """Seconds until the agent answered. HostError when it does not."""
+        started = time.monotonic()
+        await self._answer(self._send("ping"), timeout)
+        return time.monotonic() - started
+
+    async def _answer(self, number: int, timeout: float) -> None:
+        """Wait for the answer to a request. HostError: it was refused, or did not come in time."""
+        answer = self._answers.setdefault(number, asyncio.get_running_loop().create_future())
+        try:
+            async with asyncio.timeout(timeout):
+                await answer
+        except TimeoutError:
+            raise HostError("host agent", f"no answer within {timeout:g} s") from None
+        finally:
+            self._answers.pop(number, None)
+
+    # --- one agent --------------------------------------------------------------------------------------------------
+
+    async def _talk(self) -> None:
+        """Start an agent and listen to it until it ends, which is a HostError like every other end."""
+        loop = asyncio.get_running_loop()
+        started = time.monotonic()
+        if self._child is None:
+            try:
+                self._child = spawn.spawn(self._command, self._user_manager)
+            except OSError as error:
+                program = self._command[0] if self._command else "python"
+                reason = error.strerror or str(error)
+                raise HostError(
+                    f"start the host agent ({program})", reason, "see agent in [host] of worktop.toml"
+                ) from error
+        child = self._child
+        assert child.stdin is not None and child.stdout is not None
+        reader = asyncio.StreamReader(limit=2**20)
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), child.stdout)
+        try:
+            self._writer, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, child.stdin)
+            self._keeper.begin()
+            lines = Lines(protocol.LONGEST_LINE)
+            greeted = False
+            while True:
+                patience = SILENCE_SECONDS if greeted else HELLO_SECONDS
+                try:
+                    async with asyncio.timeout(patience):
+                        data = await reader.read(2**18)
+                except TimeoutError:
+                    raise HostError("host agent", f"said nothing for {patience:.0f} s", "starting it again") from None
+                if not data:
+                    raise self._why_it_ended(child)
+                for line in lines.feed(data):
+                    message = protocol.decode(line)
+                    if isinstance(message, Greeting):
+                        greeted = True
+                        self._keeper.greeted(message.hello, time.monotonic() - started)
+                        self._send("watch", self._watch)
+                    elif isinstance(message, Response | Failure):
+                        self._answered(message)
+                    elif greeted:
+                        self._keeper.update(message)
+                self._changed()
+        finally:
+            transport.close()
+
+    def _why_it_ended(self, child: subprocess.Popen[bytes]) -> HostError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(0.2)  # its last output has been read; the status follows at once
+        words = spawn.last_words(child)
+        code = child.returncode
+        if code is None:
+            why = "closed its output"
+        elif code < 0:
+            name = signal.Signals(-code).name if -code in signal.Signals._value2member_map_ else str(-code)
+            why = f"was killed by {name}"
+        else:
+            why = f"ended with status {code}"
+        return HostError("host agent", f"{why}: {words}" if words else why, "starting it again")
+
+    def _send(self, method: str, params: Watch | LookUp | None = None) -> int:
+        number = next(self._numbers)
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(protocol.encode_request(number, method, params))
+        return number
+
+    def _answered(self, message: Response | Failure) -> None:
+        future = self._answers.pop(message.id, None)
+        if isinstance(message, Failure):
+            error = HostError(message.problem.what, message.problem.why, message.problem.do)
+            if future is None:
+                self._keeper.refused(error.problem)
+            elif not future.done():
+                future.set_exception(error)
+        elif future is not None and not future.done():
+            future.set_result(None)
+
+    def _changed(self) -> None:
+        self._news.set()
+        if self.on_change is not None:
+            self.on_change()
+
+    async def _end_child(self) -> None:
+        """Close its stdin, which ends an agent; then SIGTERM, then SIGKILL, to its whole session."""
+        child, self._child = self._child, None
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(HostError("host agent", "ended before it answered"))
+        if child is None:
+            return
+        try:
+            if child.stdin is not None:
+                with contextlib.suppress(OSError):
+                    child.stdin.close()
+            for number in (None, signal.SIGTERM, signal.SIGKILL):
+                if number is not None:
+                    _signal_session(child.pid, number)
+                for _ in range(75):
+                    if child.poll() is not None:
+                        return
+                    await asyncio.sleep(0.02)
+        finally:
+            if child.poll() is None:  # cancelled while waiting
+                _signal_session(child.pid, signal.SIGKILL)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(1.0)
+            for stream in (child.stdout, child.stderr):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+
+
+def _signal_session(pid: int, number: signal.Signals) -> None:
+    """The child leads a process group of its own; one that runs as another account ends by its closed stdin."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)

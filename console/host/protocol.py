@@ -1,0 +1,220 @@
+"""What the console and its host agent say to each other: one JSON document a line, on the agent's stdin and stdout.
+
+The agent speaks first: a `hello` with the version of this protocol. The console sends requests, `{id, method, params}`,
+and gets a `response` or an `error` with the same id. After `watch` the agent pushes updates, one kind per source:
+
+    {"type": "units" | "processes" | "host" | "schedules" | "holders",
+     "taken": …, "took": …, "full": bool, "items": […], "gone": [keys], "problem": {what, why, do} | null}
+
+- `full`: the items are everything there is; otherwise they replace those of the same key and `gone` are removed.
+- `taken` null: the try failed, the last value stays and grows old. `problem` with a `taken`: the items are good, but
+  not all there is (crontabs of other accounts are not permitted, for example).
+- No items and nothing gone: a heartbeat; what was said before still holds at `taken`.
+
+Keys: a unit's name; a process as "pid:start"; the host is one item; schedules are always sent in full. `holders` is
+sent in full, as the answer to `look_up`, before the response.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from console.errors import HostError, Problem
+from console.fleet.model import CronLine, Hello, Host, PidState, Process, Role, Unit
+
+PROTOCOL = 1
+LONGEST_LINE = 16 * 1024 * 1024  # bytes; 2000 processes with long command lines take about 2 MB
+LONGEST_REQUEST = 4 * 1024 * 1024
+
+METHODS = ("ping", "watch", "refresh", "look_up")
+
+
+class Watch(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Parameters of `watch`: what to look at from now on, and how often what is not signalled is read (seconds)."""
+
+    roles: tuple[Role, ...] = ()
+    interval: float = 2.0
+
+
+class LookUp(msgspec.Struct, frozen=True):
+    """Parameters of `look_up`: the pids whose processes are asked for."""
+
+    pids: tuple[int, ...] = ()
+
+
+class Request(msgspec.Struct, frozen=True):
+    """`id` comes back in the answer. Methods: ping, refresh (read everything now), watch (params: Watch),
+    look_up (params: LookUp)."""
+
+    id: int
+    method: str
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class Greeting(msgspec.Struct, frozen=True, tag="hello"):
+    hello: Hello
+
+
+class Response(msgspec.Struct, frozen=True, tag="response"):
+    id: int
+    result: str = ""
+
+
+class Failure(msgspec.Struct, frozen=True, tag="error"):
+    """The answer to a request that could not be done; id 0: the line was no request."""
+
+    id: int
+    problem: Problem
+
+
+class _Update(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    taken: float | None = None  # epoch seconds; None: the try failed
+    took: float = 0.0
+    full: bool = False
+    gone: tuple[str, ...] = ()
+    problem: Problem | None = None
+
+
+class UnitsUpdate(_Update, tag="units", frozen=True, kw_only=True):
+    items: tuple[Unit, ...] = ()
+
+
+class ProcessesUpdate(_Update, tag="processes", frozen=True, kw_only=True):
+    items: tuple[Process, ...] = ()
+
+
+class HostUpdate(_Update, tag="host", frozen=True, kw_only=True):
+    items: tuple[Host, ...] = ()
+
+
+class SchedulesUpdate(_Update, tag="schedules", frozen=True, kw_only=True):
+    items: tuple[CronLine, ...] = ()
+
+
+class HoldersUpdate(_Update, tag="holders", frozen=True, kw_only=True):
+    items: tuple[PidState, ...] = ()
+
+
+Update = UnitsUpdate | ProcessesUpdate | HostUpdate | SchedulesUpdate | HoldersUpdate
+Message = Greeting | Response | Failure | UnitsUpdate | ProcessesUpdate | HostUpdate | SchedulesUpdate | HoldersUpdate
+
+_encoder = msgspec.json.Encoder()
+_message = msgspec.json.Decoder(Message)
+_request = msgspec.json.Decoder(Request)
+_watch = msgspec.json.Decoder(Watch)
+_look_up = msgspec.json.Decoder(LookUp)
+
+
+def process_key(process: Process) -> str:
+    return f"{process.ident.pid}:{process.ident.start}"
+
+
+def encode(message: Message | Request) -> bytes:
+    """The message as one line, with its line end."""
+    return _encoder.encode(message) + b"\n"
+
+
+def encode_request(number: int, method: str, params: Watch | LookUp | None = None) -> bytes:
+    body = msgspec.Raw(_encoder.encode(params) if params is not None else b"{}")
+    return encode(Request(id=number, method=method, params=body))
+
+
+def decode(line: bytes) -> Message:
+    """What the agent said. HostError when the line is no message of this protocol.
+
+    An agent of another version is recognised at its hello, whatever else that version changed.
+    """
+    if len(line) > LONGEST_LINE:
+        raise HostError("host agent", f"sent a line of more than {LONGEST_LINE} bytes", "restart the console")
+    version = _foreign_version(line)
+    if version is not None:
+        raise HostError(
+            "host agent",
+            f"speaks protocol {version}, this console speaks {PROTOCOL}",
+            "install the same version of worktop on both sides",
+        )
+    try:
+        return _message.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        shown = line[:60].decode("utf-8", "replace").strip()
+        raise HostError("host agent", f"sent a line that is no message ({error}): {shown!r}") from error
+
+
+class _AnyHello(msgspec.Struct):
+    protocol: int | str | float | None = None
+
+
+class _AnyGreeting(msgspec.Struct):
+    type: str = ""
+    hello: _AnyHello | None = None
+
+
+_any_greeting = msgspec.json.Decoder(_AnyGreeting)
+
+
+def _foreign_version(line: bytes) -> str | None:
+    if not line.startswith(b'{"type":"hello"'):
+        return None
+    try:
+        greeting = _any_greeting.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if greeting.hello is None or greeting.hello.protocol in (PROTOCOL, None):
+        return None
+    return str(greeting.hello.protocol)[:20]
+
+
+def decode_request(line: bytes) -> Request:
+    """What the console asked. HostError when the line is no request."""
+    if len(line) > LONGEST_REQUEST:
+        raise HostError("request", f"the line is longer than {LONGEST_REQUEST} bytes")
+    try:
+        return _request.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HostError(
+            "request", f"not understood: {error}", "send {id, method, params} as one line of JSON"
+        ) from error
+
+
+def decode_watch(request: Request) -> Watch:
+    """The parameters of a `watch` request. HostError names the wrong field."""
+    try:
+        watch = _watch.decode(bytes(request.params))
+        for role in watch.roles:
+            for pattern in role.match:
+                re.compile(pattern)
+    except (msgspec.DecodeError, UnicodeDecodeError, re.error) as error:
+        raise HostError("request watch", f"parameters not understood: {error}") from error
+    return watch
+
+
+def decode_look_up(request: Request) -> LookUp:
+    """The parameters of a `look_up` request. HostError names the wrong field."""
+    try:
+        return _look_up.decode(bytes(request.params))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HostError("request look_up", f"parameters not understood: {error}") from error
+
+
+class Lines:
+    """Cuts a stream of bytes into lines and refuses to collect one that is longer than `longest`."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that are complete now, without their ends. HostError when one grows past the limit."""
+        *complete, rest = data.split(b"\n")
+        lines: list[bytes] = []
+        for part in complete:
+            lines.append(b"".join((*self._parts, part)))
+            self._parts, self._size = [], 0
+        self._parts.append(rest)
+        self._size += len(rest)
+        if self._size > self._longest or any(len(line) > self._longest for line in lines):
+            raise HostError("host agent", f"a line is longer than {self._longest} bytes")
+        return [line for line in lines if line.strip()]
