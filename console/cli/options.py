@@ -45,15 +45,14 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def fleet_once(config: Config) -> Fleet:
     """The fleet, asked once."""
-    from console.wiring import Sources
+    from console.wiring import ONCE_INTERVAL, Sources
 
     async def ask() -> Fleet:
-        sources = Sources(config)
+        sources = Sources(config, interval=ONCE_INTERVAL)
         try:
             return await sources.once()
         finally:
-            if sources.queue is not None:
-                await sources.queue.close()
+            await sources.stop()
 
     return run(ask())
 

@@ -22,7 +22,7 @@ from console.fleet.model import (
     Worker,
 )
 from console.fleet.verdicts import judge
-from console.fleet.workers import ALIVE_STATES, owner_word, stray_workers, unit_workers, with_claims
+from console.fleet.workers import ALIVE_STATES, owner_word, stray_workers, unit_workers, with_claims, worth_showing
 
 
 def assemble(
@@ -59,7 +59,7 @@ def assemble(
 def _guessed(units: Iterable[Unit], rows: QueueFacts | None) -> tuple[Role, ...]:
     templates: dict[str, list[str]] = {}
     for unit in units:
-        if unit.template:
+        if unit.template and worth_showing(unit):
             templates.setdefault(unit.template, []).append(unit.instance)
     roles = [
         Role(

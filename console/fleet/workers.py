@@ -45,12 +45,13 @@ def unit_workers(
     return tuple(
         _unit_worker(role, by_name.get(name) or Unit(name=name, load="not-loaded"), name in desired, running, now)
         for name in (*desired, *extra)
-        if name in desired or _worth_showing(by_name[name])
+        if name in desired or worth_showing(by_name[name])
     )
 
 
-def _worth_showing(unit: Unit) -> bool:
-    return unit.active not in ("inactive",) or unit.enabled in ("enabled", "enabled-runtime")
+def worth_showing(unit: Unit) -> bool:
+    """An instance nobody asked for by name: shown unless it is merely loaded, neither running nor enabled."""
+    return unit.active != "inactive" or unit.enabled in ("enabled", "enabled-runtime")
 
 
 def _unit_worker(role: Role, unit: Unit, desired: bool, processes: list[Process], now: float) -> Worker:

@@ -70,7 +70,7 @@ def read_entries(output: bytes, unit: str, since: float | None) -> Told:
         elif not by_itself and message.startswith("Started "):
             start_limit = False  # it was started again after systemd had given up
     kept = sorted(own[-_OWN:] + manager[-_MANAGER:], key=lambda pair: pair[0])
-    last_own = max(own, key=lambda pair: pair[0])[1] if own else ""
+    last_own = own[-1][1] if own else ""
     return Told(tuple(message for _, message in kept), start_limit, bool(own or manager), last_own)
 
 

@@ -1,0 +1,24 @@
+"""Opening the console: its agent starts before Textual is imported, so that both load side by side."""
+
+from __future__ import annotations
+
+import click
+
+
+def open_console(ctx: click.Context) -> int:
+    """Run the console and return its true exit status. ConfigError before anything is drawn."""
+    from console.cli.options import configuration
+    from console.host.spawn import spawn
+
+    config = configuration(ctx)
+    agent = spawn(config.agent, config.manager == "user")
+    try:
+        from console.tui import run_console
+        from console.wiring import Sources
+
+        return run_console(lambda: Sources(config, agent))
+    finally:
+        if agent.stdin is not None and not agent.stdin.closed:
+            agent.stdin.close()
+        if agent.poll() is None:
+            agent.terminate()

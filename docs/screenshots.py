@@ -1,0 +1,76 @@
+"""Makes the pictures of the documentation: the running console on a booted demo host, exported as SVG.
+
+sudo .venv/bin/python docs/screenshots.py     (make screenshots)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from console.wiring import Sources
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "docs" / "img"
+PICTURES = {"fleet": ((120, 34), ()), "evidence": ((100, 28), ("tab", "enter"))}  # name: size, keys
+
+
+def outside() -> None:
+    """Boot a demo host, take each picture inside it as deploy, shut it down."""
+    from console.demo import enter, fleet, host
+
+    booted = host.boot("screenshots", progress=lambda step: print(step, file=sys.stderr))  # noqa: T201
+    try:
+        fleet.wait_for_stuck_jobs(booted.host.leader_pid)
+        for name in PICTURES:
+            argv = enter.exec_argv(
+                booted.host.leader_pid, [sys.executable, str(Path(__file__).resolve()), name], "deploy"
+            )
+            picture = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+            (IMAGES / f"{name}.svg").write_text(picture, encoding="utf-8")
+            print(f"docs/img/{name}.svg", file=sys.stderr)  # noqa: T201
+    finally:
+        booted.close()
+
+
+async def inside(name: str) -> None:
+    """Run the console on the host's own sources without a terminal and write its picture to stdout."""
+    from console.config import load
+    from console.tui.app import ConsoleApp
+    from console.wiring import Sources
+
+    size, keys = PICTURES[name]
+    sources = Sources(load())
+    app = ConsoleApp(sources)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        deadline = time.monotonic() + 30
+        while not settled(sources) and time.monotonic() < deadline:
+            await pilot.pause(0.5)
+        await pilot.press(*keys)
+        await pilot.pause(0.5)
+        print(app.export_screenshot(title="worktop on the demo host"))  # noqa: T201
+
+
+def settled(sources: Sources) -> bool:
+    """Every source has answered, and slow holders have been told from hung ones."""
+    from console.fleet.verdicts import undecided
+
+    fleet = sources.fleet
+    return (
+        fleet is not None
+        and all(source.state in ("live", "denied") for source in fleet.sources)
+        and bool(fleet.claims)
+        and not any(undecided(claim) for claim in fleet.claims)
+    )
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        asyncio.run(inside(sys.argv[1]))
+    else:
+        outside()
