@@ -1,6 +1,7 @@
 # make demo   install what is missing, boot the demo host and open the console in it
 # make test   install what is missing, check everything and run every test (those of the demo host need root)
 # make lint   the checks alone
+# make screenshots   the pictures of docs/, make lock   requirements.lock
 #
 # PYTHON=python3.12 make ...   use another interpreter (3.11 or newer) for .venv
 # DEMO="--keep"     make demo  options of `worktop demo`
@@ -15,7 +16,9 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet --quiet --no-input
 APT := gcc pkg-config libsystemd-dev python3-dev python3-venv systemd-container dbus libpam-systemd cron
 APT_TEST := tmux
 
-.PHONY: demo test lint
+DEV_GROUP := $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")'
+
+.PHONY: demo test lint lock screenshots
 demo: .venv/installed
 	@$(BIN)/python -m compileall -q console
 	@$(SUDO) $(KEEP_TERMINAL) $(BIN)/worktop demo $(DEMO)
@@ -29,17 +32,26 @@ lint: .venv/installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# the pictures of the documentation, from a demo host
+screenshots: .venv/installed-dev
+	@$(SUDO) $(BIN)/python docs/screenshots.py
+
+# requirements.lock: what was tested
+lock: .venv/installed-dev
+	@$(DEV_GROUP) >.venv/dev.txt
+	@$(BIN)/pip-compile --quiet --strip-extras --extra demo --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+	    --no-emit-trusted-host --output-file requirements.lock pyproject.toml .venv/dev.txt
+
 # one stamp for each step: a second run starts at once
-.venv/installed: pyproject.toml $(wildcard requirements.lock) | .venv/apt .venv/bin/pip
+.venv/installed: pyproject.toml requirements.lock | .venv/apt .venv/bin/pip
 	@echo "installing worktop into .venv"
-	@$(if $(wildcard requirements.lock),$(PIP) install --requirement requirements.lock)
-	@$(PIP) install --editable '.[demo]'
+	@$(PIP) install --constraint requirements.lock --editable '.[demo]'
 	@touch $@
 
 .venv/installed-dev: .venv/installed | .venv/apt-test
 	@echo "installing the tools for the tests into .venv"
-	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")' >.venv/dev.txt
-	@$(PIP) install $(if $(wildcard requirements.lock),--constraint requirements.lock) --requirement .venv/dev.txt
+	@$(DEV_GROUP) >.venv/dev.txt
+	@$(PIP) install --constraint requirements.lock --requirement .venv/dev.txt
 	@$(BIN)/python -m compileall -q console
 	@touch $@
 

@@ -1,0 +1,14 @@
+"""The console: screens over the fleet. Knows the layers below; nothing knows it. Widgets do no I/O.
+
+    run.py         starts it, ends it, true exit statuses        terminal.py, crash.py   around it
+    app.py         one feed, one stack of screens                feed.py                 what it needs
+    commands.py    every key, in one table                       theme.py, glyphs.py     how it looks
+    screens/       one screen each                               widgets/                parts of screens
+    cells.py, rows.py, findings.py, headline.py                  pure: a fleet as cells that fit a width
+
+Importing this package does not import Textual.
+"""
+
+from console.tui.run import run_console
+
+__all__ = ["run_console"]

@@ -1,0 +1,75 @@
+"""The evidence behind a finding: every sentence of it, what mends it, and the next step."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from console.fleet.model import Fleet
+from console.tui.cells import Part, cell, safe
+from console.tui.commands import Scope, bindings
+from console.tui.findings import TONES, Entry, entries, evidence_lines
+from console.tui.screens.base import ConsoleScreen
+from console.tui.widgets.line import Line
+from console.tui.widgets.pager import Pager
+
+_WIDEST = 110  # longer lines are hard to read
+
+
+class EvidenceScreen(ConsoleScreen):
+    """One finding; it stays on the screen when it is no longer the case, and says so."""
+
+    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "pager", "evidence")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("evidence")]
+
+    def __init__(self, entry: Entry, role: str | None) -> None:
+        super().__init__()
+        self._entry = entry
+        self._role = role
+        self._gone_since: float | None = None
+        self.title_line = Line(id="title", classes="title")
+        self.pager = Pager(id="body")
+
+    def compose(self) -> ComposeResult:
+        yield self.head_line
+        yield self.title_line
+        yield self.pager
+        yield self.foot_line
+
+    def show_body(self, fleet: Fleet | None) -> None:
+        app = self.console_app
+        known = entries(fleet, self._role) if fleet is not None else ()
+        place = next((number for number, entry in enumerate(known) if entry.key == self._entry.key), None)
+        if place is not None:
+            self._entry, self._gone_since = known[place], None
+        elif self._gone_since is None:
+            self._gone_since = app.clock()
+        finding = self._entry.finding
+        title: list[Part] = [
+            (f"{app.glyphs.severity(finding.severity)} ", TONES[finding.severity]),
+            (safe(finding.role or "host", 24), "head"),
+        ]
+        if place is not None:
+            title.append((f"  finding {place + 1} of {len(known)}", "dim"))
+        else:
+            since = datetime.fromtimestamp(self._gone_since or app.clock(), UTC).strftime("%H:%M:%S")
+            title.append((f"  no longer the case since {since} UTC", "ok"))
+        self.title_line.show((cell(tuple(title), self.size.width).parts,), app.tones)
+        width = min(_WIDEST, self.size.width - 1)  # the scroll bar
+        self.pager.show(evidence_lines(finding, width, app.glyphs), app.tones)
+
+    def action_step(self, by: int) -> None:
+        """Go to the next or the previous finding."""
+        fleet = self.console_app.fleet
+        known = entries(fleet, self._role) if fleet is not None else ()
+        place = next((number for number, entry in enumerate(known) if entry.key == self._entry.key), None)
+        if not known:
+            return
+        target = 0 if place is None else place + by
+        if 0 <= target < len(known) and target != place:
+            self._entry, self._gone_since = known[target], None
+            self.pager.scroll_home(animate=False)
+            self.show()

@@ -1,0 +1,191 @@
+"""The first screen: a row per role, and below it what a person should know, worst first."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.widgets import DataTable
+
+from console.fleet.model import Fleet
+from console.tui.cells import Grid, wrap
+from console.tui.commands import Scope, bindings
+from console.tui.findings import Entry, detail_lines, entries, finding_grid, title_parts
+from console.tui.headline import notices
+from console.tui.rows import role_grid
+from console.tui.screens.base import ConsoleScreen
+from console.tui.screens.evidence import EvidenceScreen
+from console.tui.widgets.line import Line
+from console.tui.widgets.table import Table
+
+_DETAIL_FROM = 4  # so many lines must be left over for the evidence below the findings
+
+
+def split_height(height: int, roles: int, findings: int) -> tuple[int, int]:
+    """Lines for the table of roles (with its header) and for the findings; both together at most `height`.
+
+    Both whole where there is room; else the findings get what they need up to half, the roles the rest.
+    """
+    height = max(0, height)
+    wanted_roles = roles + 1 if roles else 0
+    if wanted_roles + findings <= height:
+        return wanted_roles, findings
+    given = min(findings, max(height // 2, height - wanted_roles))
+    return min(wanted_roles, height - given), given
+
+
+class FleetScreen(ConsoleScreen):
+    """Roles and findings."""
+
+    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "fleet", "table")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("fleet")]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._role: str | None = None  # findings of this role only
+        self._entries: tuple[Entry, ...] = ()
+        self._heights: dict[Table, int] = {}
+        self._detail_room = 0
+        self._finding_lines = 0
+
+        self.notice = Line(id="notice")
+        self.roles = Table(id="roles")
+        self.title_line = Line(id="title", classes="title")
+        self.findings = Table(id="findings", header=False)
+        self.rule = Line(id="rule")
+        self.detail = Line(id="detail")
+
+    def compose(self) -> ComposeResult:
+        yield self.head_line
+        yield self.notice
+        yield self.roles
+        yield self.title_line
+        yield self.findings
+        yield self.rule
+        yield self.detail
+        yield self.foot_line
+
+    def on_mount(self) -> None:
+        self.set_focus(self.roles)
+
+    # --- showing ---------------------------------------------------------------------------------------------
+
+    def show_body(self, fleet: Fleet | None) -> None:
+        app = self.console_app
+        width = self.size.width
+        most = max(0, self.size.height - 6) // 3 + 1
+        told = [line for text in notices(fleet, app.glyphs) for line in wrap(((text, "note"),), width)][:most]
+        self.notice.show(tuple(told), app.tones)
+        self._entries = entries(fleet, self._role) if fleet is not None else ()
+        count = len(fleet.roles) if fleet is not None else 0
+        title = fleet is not None and self.size.height > 2
+        room = self.body_height - len(told) - (1 if title else 0)
+        spare = room - (count + 1 if count else 0) - len(self._entries)
+        airy = spare > 0 and title
+        lines = split_height(room - (1 if airy else 0), count, len(self._entries))
+        self._finding_lines = lines[1]
+        for table, given in ((self.roles, lines[0]), (self.findings, lines[1])):
+            if self._heights.get(table) != given:
+                self._heights[table] = given
+                table.display = given > 0
+                table.styles.height = given
+        roles_wide = width - (1 if count + 1 > lines[0] else 0)
+        findings_wide = width - (1 if len(self._entries) > lines[1] else 0)
+        self.roles.show(role_grid(fleet, roles_wide, app.glyphs) if fleet is not None else Grid(), app.tones)
+        self.findings.show(finding_grid(self._entries, findings_wide, app.glyphs), app.tones)
+        self.title_line.set_class(airy, "airy")
+        self._show_title()
+        self.title_line.display = title
+        self._show_detail(spare - 1)
+
+    def _show_title(self) -> None:
+        app = self.console_app
+        hidden = len(self._entries) - self._finding_lines
+        parts = title_parts(self._entries, self._role, self.size.width, hidden, app.glyphs)
+        self.title_line.show((parts,), app.tones)
+
+    def _show_detail(self, room: int) -> None:
+        """Where lines are left over: the evidence of the finding under the cursor."""
+        app = self.console_app
+        entry = self._current()
+        if room < _DETAIL_FROM or entry is None:
+            self.rule.show((), app.tones)
+            self.detail.show((), app.tones)
+            return
+        lines = detail_lines(entry.finding, min(110, self.size.width), room - 1, app.glyphs)
+        line = "─" if app.glyphs.unicode else "-"
+        self.rule.show((((line * self.size.width, "dim"),),), app.tones)
+        self.detail.show(lines, app.tones)
+        self._detail_room = room
+
+    # --- moving ----------------------------------------------------------------------------------------------
+
+    def _current(self) -> Entry | None:
+        key = self.findings.cursor_key
+        return next((entry for entry in self._entries if entry.key == key), None)
+
+    @on(DataTable.RowHighlighted, "#findings")
+    def _moved(self) -> None:
+        if self.detail.display:
+            self._show_detail(self._detail_room)
+
+    @on(DataTable.RowSelected)
+    def _clicked(self, event: DataTable.RowSelected) -> None:
+        self.action_open()
+
+    @on(Table.Edge)
+    def _left(self, event: Table.Edge) -> None:
+        if event.table is self.roles and event.direction > 0 and self.findings.row_count:
+            self.findings.move_cursor(row=0)
+            self.set_focus(self.findings)
+        elif event.table is self.findings and event.direction < 0 and self.roles.row_count:
+            self.roles.move_cursor(row=self.roles.row_count - 1)
+            self.set_focus(self.roles)
+
+    def action_other_table(self) -> None:
+        """Move between roles and findings."""
+        target = self.findings if self.focused is self.roles else self.roles
+        if target.row_count:
+            self.set_focus(target)  # at once: focus() would let the next key overtake it
+
+    def action_open(self) -> None:
+        """On a finding: its evidence. On a role: its findings."""
+        if self.focused is not self.roles:
+            self._describe(self._current())
+            return
+        role = self._role_under_cursor()
+        if role is not None:
+            self._filter(role)
+            if self.findings.row_count:
+                self.findings.move_cursor(row=0)
+                self.set_focus(self.findings)
+
+    def action_describe(self) -> None:
+        """Evidence of the finding under the cursor, or of the worst finding of the role under the cursor."""
+        if self.focused is self.findings:
+            self._describe(self._current())
+            return
+        fleet, role = self.console_app.fleet, self._role_under_cursor()
+        if fleet is not None and role is not None:
+            self._describe(next(iter(entries(fleet, role)), None))
+
+    def back(self) -> bool:
+        if self._role is None:
+            return False
+        self._filter(None)
+        self.set_focus(self.roles)
+        return True
+
+    def _describe(self, entry: Entry | None) -> None:
+        if entry is not None:
+            self.app.push_screen(EvidenceScreen(entry, self._role))
+
+    def _filter(self, role: str | None) -> None:
+        self._role = role
+        self.show()
+
+    def _role_under_cursor(self) -> str | None:
+        key = self.roles.cursor_key
+        return key.partition("\0")[0] if key is not None else None

@@ -1,0 +1,236 @@
+"""A table that is changed by difference: what did not change is not touched, and nothing unseen is painted.
+
+DataTable repaints itself whole for every changed cell. Here its refresh is swallowed while a difference is applied,
+and then the changed rows that can be seen are repainted, in one call. The cursor and the scroll position follow the
+rows' keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import ClassVar, Self
+
+from rich.style import Style
+from rich.text import Text
+from textual.binding import BindingType
+from textual.geometry import Region
+from textual.message import Message
+from textual.widgets import DataTable
+
+from console.tui.cells import Cell, Grid, Tone
+from console.tui.commands import bindings
+from console.tui.theme import paint
+
+
+class _CellText(Text):
+    """A cell's text that knows its row, so that DataTable.sort can order rows by key."""
+
+    row: str = ""
+
+
+@dataclass(frozen=True)
+class _Anchor:
+    cursor: list[str]  # keys the cursor may stand on, best first
+    held: str | None  # key of the row whose place on the screen is kept
+    line: int  # that place
+
+
+class Table(DataTable[_CellText]):
+    """A table of a Grid with a row cursor."""
+
+    _applying = False  # a difference is being applied: refresh is swallowed
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("table")]
+
+    DEFAULT_CSS = """
+    Table {
+        background: $background;
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        & > .datatable--header { background: $background; text-style: bold; }
+        & > .datatable--odd-row, & > .datatable--even-row { background: $background; }
+        &:focus { background-tint: transparent; }
+        &:focus > .datatable--header { background-tint: transparent; }
+        &:nocolor:focus > .datatable--cursor { text-style: reverse; }
+        &:nocolor > .datatable--cursor { text-style: none; }
+    }
+    """
+
+    class Edge(Message):
+        """The cursor was asked to leave the table at its top (-1) or bottom (1)."""
+
+        def __init__(self, table: Table, direction: int) -> None:
+            super().__init__()
+            self.table = table
+            self.direction = direction
+
+        @property
+        def control(self) -> Table:
+            return self.table
+
+    def __init__(self, *, id: str, header: bool = True) -> None:
+        super().__init__(
+            id=id,
+            show_header=header,
+            show_row_labels=False,
+            cursor_type="row",
+            cell_padding=0,
+            cursor_foreground_priority="renderable",
+            cursor_background_priority="css",
+        )
+        self._grid = Grid()
+        self._tones: dict[Tone, Style] = {}
+        self.repainted: list[str] = []  # keys of the rows that the last difference repainted
+
+    # --- showing -----------------------------------------------------------------------------------------------
+
+    def show(self, grid: Grid, tones: dict[Tone, Style]) -> bool:
+        """Make the table show `grid`; True when anything had to be painted."""
+        self.repainted = []
+        if grid == self._grid and tones is self._tones:
+            return False
+        old, self._grid = self._grid, grid
+        if grid.columns != old.columns or tones is not self._tones:
+            self._tones = tones
+            self._rebuild(old, grid)
+        elif [row.key for row in grid.rows] != [row.key for row in old.rows]:
+            self._restructure(old, grid)
+        else:
+            self._update(old, grid)
+        return True
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        if self._applying:
+            return self
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def _update(self, old: Grid, new: Grid) -> None:
+        """Only cells changed. Regions are reckoned here: DataTable adds up the heights of all rows for each one."""
+        changed = self._apply(old, new)
+        edges = [0, *accumulate(column.width for column in new.columns)]
+        head = self.header_height if self.show_header else 0
+        top, left = int(self.scroll_y), int(self.scroll_x)
+        seen = range(top, top + self.size.height - head)
+        regions: list[Region] = []
+        for index, cells in changed.items():
+            if index not in seen:
+                continue
+            self.repainted.append(new.rows[index].key)
+            # One region a row: Textual sends a line from the widget's edge to the end of each region.
+            first, last = edges[cells[0]], edges[cells[-1] + 1]
+            regions.append(Region(first - left, index + head - top, last - first, 1))
+        if regions:
+            self.refresh(*regions)
+
+    def _apply(self, old: Grid, new: Grid) -> dict[int, list[int]]:
+        """Put the changed cells of rows that are in both grids: index of the row in `new` -> indices of its cells."""
+        before = {row.key: row.cells for row in old.rows}
+        changed: dict[int, list[int]] = {}
+        self._applying = True
+        try:
+            for index, row in enumerate(new.rows):
+                cells = before.get(row.key)
+                if cells is None or cells == row.cells:
+                    continue
+                for number, (was, now) in enumerate(zip(cells, row.cells, strict=True)):
+                    if was != now:
+                        changed.setdefault(index, []).append(number)
+                        self.update_cell(row.key, new.columns[number].key, self._paint(row.key, now))
+        finally:
+            self._applying = False
+        return changed
+
+    def _restructure(self, old: Grid, new: Grid) -> None:
+        """Rows came, went or moved."""
+        anchor = self._anchor(old)
+        self._apply(old, new)
+        wanted = {row.key for row in new.rows}
+        present = {row.key for row in old.rows}
+        rank = {row.key: index for index, row in enumerate(new.rows)}
+        with self.prevent(DataTable.RowHighlighted):
+            self._applying = True
+            try:
+                for row in old.rows:
+                    if row.key not in wanted:
+                        self.remove_row(row.key)
+                for row in new.rows:
+                    if row.key not in present:
+                        self.add_row(*(self._paint(row.key, c) for c in row.cells), key=row.key)
+                if new.rows:
+                    first = new.columns[0].key
+                    self.sort(first, key=lambda text: rank[text.row])
+            finally:
+                self._applying = False
+            self._restore(anchor)
+        self.refresh(layout=True)
+
+    def _rebuild(self, old: Grid, grid: Grid) -> None:
+        """The columns are others: everything anew, the cursor back on its row."""
+        anchor = self._anchor(old)
+        with self.prevent(DataTable.RowHighlighted):
+            self._applying = True
+            try:
+                self.clear(columns=True)
+                for column in grid.columns:
+                    self.add_column(Text(column.label, end="", no_wrap=True), width=column.width, key=column.key)
+                for row in grid.rows:
+                    self.add_row(*(self._paint(row.key, c) for c in row.cells), key=row.key)
+            finally:
+                self._applying = False
+            self._restore(anchor)
+        self.refresh(layout=True)
+
+    def _paint(self, key: str, cell: Cell) -> _CellText:
+        text = _CellText(no_wrap=True, end="")
+        text.append_text(paint(cell.parts, self._tones))
+        text.row = key
+        return text
+
+    # --- identity ----------------------------------------------------------------------------------------------
+
+    def _anchor(self, old: Grid) -> _Anchor:
+        """What must stay where it is: the cursor's row, and on which line of the screen it (or the top row) is."""
+        keys = [row.key for row in old.rows]
+        row, top = self.cursor_row, int(self.scroll_y)
+        lines = max(1, self.size.height - (self.header_height if self.show_header else 0))
+        held = row if top <= row < top + lines else top
+        # A row that vanished hands the cursor to the next one that is left, or to the one before.
+        return _Anchor(keys[row:] + keys[:row][::-1], keys[held] if held < len(keys) else None, held - top)
+
+    def _restore(self, anchor: _Anchor) -> None:
+        index = {row.key: number for number, row in enumerate(self._grid.rows)}
+        cursor = next((index[key] for key in anchor.cursor if key in index), 0)
+        self.move_cursor(row=cursor, scroll=False)
+        held = index.get(anchor.held) if anchor.held is not None else None
+        if held is not None:
+            # After the refresh: DataTable learns its new height when it is idle.
+            self.call_after_refresh(self.scroll_to, y=max(0, held - anchor.line), animate=False)
+
+    # --- cursor ------------------------------------------------------------------------------------------------
+
+    @property
+    def cursor_key(self) -> str | None:
+        """The key of the row under the cursor; None in an empty table."""
+        rows = self._grid.rows
+        return rows[self.cursor_row].key if 0 <= self.cursor_row < len(rows) else None
+
+    def go_to(self, key: str) -> bool:
+        """Put the cursor on the row with this key; False when there is none."""
+        index = next((index for index, row in enumerate(self._grid.rows) if row.key == key), None)
+        if index is None:
+            return False
+        self.move_cursor(row=index)
+        return True
+
+    def action_cursor_up(self) -> None:
+        if self.cursor_row <= 0:
+            self.post_message(self.Edge(self, -1))
+        else:
+            super().action_cursor_up()
+
+    def action_cursor_down(self) -> None:
+        if self.cursor_row >= self.row_count - 1:
+            self.post_message(self.Edge(self, 1))
+        else:
+            super().action_cursor_down()
