@@ -11,15 +11,31 @@ import contextlib
 import subprocess
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from console.config import Config
-from console.fleet.assemble import assemble
-from console.fleet.model import Fleet, QueueFacts, Reading
-from console.fleet.verdicts import WATCHED_LONG_ENOUGH, undecided
+from console.errors import ConfigError
+from console.fleet.assemble import assemble, is_of
+from console.fleet.model import (
+    Claim,
+    Fleet,
+    HostDetail,
+    Job,
+    JobPage,
+    JobQuery,
+    LogLine,
+    QueueFacts,
+    Reading,
+    UnitDetail,
+)
+from console.fleet.verdicts import WATCHED_LONG_ENOUGH, judge, undecided
 from console.host.client import HostClient
 from console.queue.client import QueueClient
+
+if TYPE_CHECKING:
+    from console.host.client import LogFollow
 
 HOST_INTERVAL = 2.0  # seconds between readings of what the host does not signal
 QUEUE_INTERVAL = 2.0  # seconds between polls; stretched to ten times what a poll takes when the database is slow
@@ -86,6 +102,40 @@ class Sources:
         self._poll_now.set()
         self._host.refresh()
 
+    # --- what a person looks at more closely -------------------------------------------------------------------------
+
+    async def unit_detail(self, name: str) -> UnitDetail:
+        return await self._host.unit_detail(name)
+
+    async def host_detail(self) -> HostDetail:
+        return await self._host.host_detail()
+
+    async def follow_log(self, units: tuple[str, ...], on_lines: Callable[[tuple[LogLine, ...]], None]) -> LogFollow:
+        return await self._host.follow_log(units, on_lines)
+
+    async def jobs(self, query: JobQuery) -> JobPage:
+        return await self._database().page(query)
+
+    async def job(self, job_id: str) -> tuple[Job | None, Claim | None]:
+        """One job, and the verdict on its holder when it is running. QueueError, ConfigError."""
+        job = await self._database().job(job_id)
+        if job is None or job.state != "running":
+            return job, None
+        holder, hello = job.holder, self._host.facts.hello
+        if holder is not None and holder.pid is not None and hello is not None and holder.host in ("", hello.host):
+            await self._look_up_holders(also=holder.pid)
+        role = next((role.name for role in self._config.roles if is_of(job, role)), job.queue)
+        return job, judge(job, role, self._host.facts)
+
+    def _database(self) -> QueueClient:
+        if self._queue is None:
+            raise ConfigError(
+                "database",
+                "none is configured",
+                "set [database] dsn or service in worktop.toml, or PGHOST, PGSERVICE, …",
+            )
+        return self._queue
+
     async def once(self, timeout: float = ONCE_TIMEOUT) -> Fleet:
         """The fleet after every source has answered or failed once; for commands that print and end.
 
@@ -117,7 +167,7 @@ class Sources:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._poll_now.wait(), pause)
 
-    async def _look_up_holders(self) -> None:
+    async def _look_up_holders(self, also: int | None = None) -> None:
         """Tell the agent which pids hold jobs on its host: a verdict needs to know who has that pid now."""
         rows, hello = (self._rows.value if self._rows else None), self._host.facts.hello
         if rows is None or hello is None:
@@ -127,7 +177,7 @@ class Sources:
             for job in rows.running
             if job.holder is not None and job.holder.pid is not None and job.holder.host in ("", hello.host)
         }
-        await self._host.look_up(tuple(sorted(pids)))
+        await self._host.look_up(tuple(sorted(pids if also is None else pids | {also})))
 
     def _wake(self) -> None:
         self._changed.set()

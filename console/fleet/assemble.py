@@ -18,6 +18,8 @@ from console.fleet.model import (
     Reading,
     Role,
     RoleStatus,
+    Trend,
+    TrendPoint,
     Unit,
     Worker,
 )
@@ -78,11 +80,11 @@ def _guessed(units: Iterable[Unit], rows: QueueFacts | None) -> tuple[Role, ...]
 
 def _claims(roles: tuple[Role, ...], rows: QueueFacts | None, host: HostFacts) -> tuple[Claim, ...]:
     running = rows.running if rows else ()
-    owned = [(job, next((role.name for role in roles if _is_of(job, role)), None)) for job in running]
+    owned = [(job, next((role.name for role in roles if is_of(job, role)), None)) for job in running]
     return tuple(judge(job, role, host) for job, role in owned if role is not None)
 
 
-def _is_of(job: Job, role: Role) -> bool:
+def is_of(job: Job, role: Role) -> bool:
     return job.queue in role.queues and (not role.types or job.type in role.types)
 
 
@@ -103,6 +105,7 @@ def _status(
     return RoleStatus(
         role=role,
         workers=workers,
+        trend=_trend(role, rows),
         running=len(alive),
         desired=len(role.instances),
         owners=_owners(workers),
@@ -110,6 +113,33 @@ def _status(
         stuck=_stuck(counts, own_claims),
         memory=_sum(worker.memory for worker in alive),
         memory_allowed=_allowed(workers),
+    )
+
+
+def _trend(role: Role, rows: QueueFacts | None) -> Trend | None:
+    """The trend of a role that has one queue; of several the minutes are added up where all are known."""
+    own = [trend for trend in (rows.trends if rows else ()) if trend.queue in role.queues and trend.types == role.types]
+    if len(own) < 2:
+        return own[0] if own else None
+    minutes: dict[float, list[TrendPoint]] = {}
+    for trend in own:
+        for point in trend.points:
+            minutes.setdefault(point.at, []).append(point)
+    points = tuple(_added(at, found) for at, found in sorted(minutes.items()) if len(found) == len(own))
+    return Trend(queue=role.name, types=role.types, points=points)
+
+
+def _added(at: float, points: list[TrendPoint]) -> TrendPoint:
+    def total(values: list[int | None]) -> int | None:
+        known = [value for value in values if value is not None]
+        return sum(known) if len(known) == len(values) else None
+
+    return TrendPoint(
+        at=at,
+        waiting=total([point.waiting for point in points]),
+        oldest=max((point.oldest for point in points if point.oldest is not None), default=None),
+        done=total([point.done for point in points]),
+        failed=total([point.failed for point in points]),
     )
 
 

@@ -266,6 +266,63 @@ class HostFacts(Value, frozen=True, kw_only=True):
     holders: Reading[tuple[PidState, ...]] = Reading()
 
 
+# --- details of one unit and of the host, asked for when a person looks ----------------------------------------------
+
+
+class LogLine(Value, frozen=True, kw_only=True):
+    """One entry of the journal."""
+
+    at: float
+    unit: str = ""
+    priority: int = 6  # syslog: 0 emergency ... 3 error, 4 warning, 5 notice, 6 info, 7 debug
+    text: str = ""
+    pid: int | None = None
+    by_manager: bool = False  # systemd wrote it about the unit
+    cursor: str = ""
+
+
+class UnitFile(Value, frozen=True, kw_only=True):
+    """The fragment or a drop-in, in the order systemd reads them; secrets in Environment= are masked already."""
+
+    path: str
+    text: str = ""
+    problem: str = ""  # why it could not be read
+
+
+class TreeProcess(Value, frozen=True, kw_only=True):
+    """One process in a tree, in the order it is printed."""
+
+    ident: Ident
+    depth: int = 0
+    user: str = ""
+    name: str = ""
+    command: tuple[str, ...] = ()
+    state: str = ""
+    rss: int | None = None
+    cpu_seconds: float | None = None
+    started: float | None = None
+    role: str = ""
+    owner: Owner = Owner(kind="unknown")
+
+
+class UnitDetail(Value, frozen=True, kw_only=True):
+    """What the detail of a worker shows of its unit."""
+
+    name: str
+    properties: tuple[tuple[str, str], ...] = ()  # the ones that matter, formatted as `systemctl show` does
+    files: tuple[UnitFile, ...] = ()
+    tree: tuple[TreeProcess, ...] = ()
+    log: tuple[LogLine, ...] = ()  # newest last
+    log_problem: str = ""  # why there is no log: not permitted, never ran, no journal
+
+
+class HostDetail(Value, frozen=True, kw_only=True):
+    """Process trees under the owner of their root, biggest first."""
+
+    trees: tuple[TreeProcess, ...] = ()
+    cut: int = 0  # processes that were left out
+
+
 # --- the rows --------------------------------------------------------------------------------------------------------
 
 JobState = Literal["waiting", "running", "done", "failed"]
@@ -330,6 +387,46 @@ class QueueCounts(Value, frozen=True, kw_only=True):
     last_finished: float | None = None  # age of the youngest finished (done or failed) job
 
 
+class TrendPoint(Value, frozen=True, kw_only=True):
+    """One minute of a role's rows; None: not known (the console was not watching, or the queue keeps no such rows)."""
+
+    at: float  # start of the minute, epoch seconds by the database's clock
+    waiting: int | None = None
+    oldest: float | None = None
+    done: int | None = None
+    failed: int | None = None
+
+
+class Trend(Value, frozen=True, kw_only=True):
+    """The last minutes of one queue (of the same queue and types as its QueueCounts), oldest first."""
+
+    queue: str
+    types: tuple[str, ...] = ()
+    points: tuple[TrendPoint, ...] = ()
+
+
+JobSort = Literal["id", "age", "priority", "attempts", "overdue", "finished"]
+
+
+class JobQuery(Value, frozen=True, kw_only=True):
+    """A page of jobs. `after` is `JobPage.next` of the page before; None starts anew."""
+
+    state: Literal["waiting", "running", "stuck", "failed", "done"] = "waiting"
+    queues: tuple[str, ...] = ()  # (): those of the roles
+    types: tuple[str, ...] = ()
+    contains: str = ""  # in the id, the type or the error, without regard to case
+    sort: JobSort = "id"
+    descending: bool = False
+    limit: int = 100
+    after: str | None = None
+
+
+class JobPage(Value, frozen=True, kw_only=True):
+    jobs: tuple[Job, ...] = ()
+    total: Count | None = None  # of the query without its page; None: not counted
+    next: str | None = None  # None: there are no more
+
+
 class QueueFacts(Value, frozen=True, kw_only=True):
     server: str = ""  # "PostgreSQL 18.1"
     user: str = ""
@@ -341,6 +438,8 @@ class QueueFacts(Value, frozen=True, kw_only=True):
     counts: tuple[QueueCounts, ...] = ()
     running: tuple[Job, ...] = ()  # the running jobs, longest overdue first, at most `running_cap`
     running_cap: int = 500
+    trends: tuple[Trend, ...] = ()  # read less often than the counts
+    trends_taken: float | None = None
 
 
 class Check(Value, frozen=True, kw_only=True):
@@ -412,6 +511,7 @@ class RoleStatus(Value, frozen=True, kw_only=True):
     owners: tuple[str, ...] = ()  # "systemd", "cron (deploy)", in order of their number of workers
     queue: QueueCounts | None = None  # None: the queue has not been read
     stuck: int | None = None
+    trend: Trend | None = None
     memory: int | None = None
     memory_allowed: int | None = None  # None: no limit on at least one worker
 

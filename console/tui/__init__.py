@@ -2,9 +2,8 @@
 
     run.py         starts it, ends it, true exit statuses        terminal.py, crash.py   around it
     app.py         one feed, one stack of screens                feed.py                 what it needs
-    commands.py    every key, in one table                       theme.py, glyphs.py     how it looks
+    commands.py    every key, in one table                       theme.py                how it looks
     screens/       one screen each                               widgets/                parts of screens
-    cells.py, rows.py, findings.py, headline.py                  pure: a fleet as cells that fit a width
 
 Importing this package does not import Textual.
 """

@@ -20,14 +20,14 @@ from textual.timer import Timer
 
 from console.errors import WorktopError
 from console.fleet.model import Fleet
-from console.tui.cells import Tone, safe
 from console.tui.commands import bindings
 from console.tui.feed import Feed
-from console.tui.glyphs import ASCII, UNICODE, to_ascii
 from console.tui.screens.base import ConsoleScreen
 from console.tui.screens.fleet import FleetScreen
 from console.tui.screens.help import HelpScreen
 from console.tui.theme import MONO, PALETTES, palette
+from console.view.cells import Tone, safe
+from console.view.glyphs import ASCII, UNICODE, to_ascii
 
 SHOWN_AT_MOST = 10  # times a second, however often the feed speaks
 _CLOCK_MAY_STAND = 0.9  # seconds

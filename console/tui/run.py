@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from console.errors import EXIT_FAILED, EXIT_USAGE
 from console.tui.feed import Feed
-from console.tui.glyphs import to_ascii
 from console.tui.terminal import Guard, flush, lingering_threads, refusal, speaks_utf8, theme_for
+from console.view.glyphs import to_ascii
 
 if TYPE_CHECKING:
     from console.tui.app import ConsoleApp

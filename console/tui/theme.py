@@ -13,7 +13,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.theme import Theme
 
-from console.tui.cells import Part, Tone
+from console.view.cells import Part, Tone
 
 TONES: tuple[Tone, ...] = get_args(Tone)
 

@@ -11,9 +11,9 @@ from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.pilot import Pilot
 
-from console.tui.cells import Cell, Column, Grid, Row, Tone
 from console.tui.theme import DARK, LIGHT
 from console.tui.widgets.table import Table
+from console.view.cells import Cell, Column, Grid, Row, Tone
 
 STYLES = DARK.styles()
 

@@ -9,8 +9,8 @@ from textual.screen import Screen
 
 from console.fleet.model import Fleet
 from console.tui.commands import Scope
-from console.tui.headline import head_lines
 from console.tui.widgets.line import KeyLine, Line
+from console.view.headline import head_lines
 
 if TYPE_CHECKING:
     from console.tui.app import ConsoleApp

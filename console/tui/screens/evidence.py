@@ -9,12 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from console.fleet.model import Fleet
-from console.tui.cells import Part, cell, safe
 from console.tui.commands import Scope, bindings
-from console.tui.findings import TONES, Entry, entries, evidence_lines
 from console.tui.screens.base import ConsoleScreen
 from console.tui.widgets.line import Line
 from console.tui.widgets.pager import Pager
+from console.view.cells import Part, cell, safe
+from console.view.findings import TONES, Entry, entries, evidence_lines
 
 _WIDEST = 110  # longer lines are hard to read
 

@@ -10,15 +10,15 @@ from textual.binding import BindingType
 from textual.widgets import DataTable
 
 from console.fleet.model import Fleet
-from console.tui.cells import Grid, wrap
 from console.tui.commands import Scope, bindings
-from console.tui.findings import Entry, detail_lines, entries, finding_grid, title_parts
-from console.tui.headline import notices
-from console.tui.rows import role_grid
 from console.tui.screens.base import ConsoleScreen
 from console.tui.screens.evidence import EvidenceScreen
 from console.tui.widgets.line import Line
 from console.tui.widgets.table import Table
+from console.view.cells import Grid, wrap
+from console.view.findings import Entry, detail_lines, entries, finding_grid, title_parts
+from console.view.headline import notices
+from console.view.rows import role_grid
 
 _DETAIL_FROM = 4  # so many lines must be left over for the evidence below the findings
 

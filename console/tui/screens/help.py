@@ -8,12 +8,12 @@ from textual.app import ComposeResult
 
 from console.fleet.model import Fleet, WorkerState
 from console.text import pad
-from console.tui.cells import Part, wrap
 from console.tui.commands import SCOPE_TITLES, Scope, of
-from console.tui.glyphs import Glyphs, word
-from console.tui.rows import STATE_TONES
 from console.tui.screens.base import ConsoleScreen
 from console.tui.widgets.pager import Pager
+from console.view.cells import Part, wrap
+from console.view.glyphs import Glyphs, word
+from console.view.rows import STATE_TONES
 
 _KEYS_WIDTH = 16
 _COLUMNS: tuple[tuple[str, str], ...] = (

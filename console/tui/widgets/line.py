@@ -10,8 +10,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from console.tui.cells import Part, Tone, columns, part_columns
 from console.tui.commands import Scope, footer_keys
+from console.view.cells import Part, Tone, columns, part_columns
 
 Lines = tuple[tuple[Part, ...], ...]
 

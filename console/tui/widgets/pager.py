@@ -11,10 +11,10 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from console.tui.cells import Tone
 from console.tui.commands import bindings
 from console.tui.theme import paint
 from console.tui.widgets.line import Lines
+from console.view.cells import Tone
 
 
 class Pager(VerticalScroll):

@@ -18,9 +18,9 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.widgets import DataTable
 
-from console.tui.cells import Cell, Grid, Tone
 from console.tui.commands import bindings
 from console.tui.theme import paint
+from console.view.cells import Cell, Grid, Tone
 
 
 class _CellText(Text):

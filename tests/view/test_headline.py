@@ -7,9 +7,9 @@ import pytest
 
 from console.errors import Problem
 from console.fleet.model import Fleet, SourceStatus
-from console.tui.cells import part_columns, plain
-from console.tui.glyphs import ASCII, UNICODE
-from console.tui.headline import head_lines, notices, source_part, sources
+from console.view.cells import part_columns, plain
+from console.view.glyphs import ASCII, UNICODE
+from console.view.headline import head_lines, notices, source_part, sources
 from tests.examples import NOW, example_fleet
 from tests.tui.hostile import hostile_fleet
 

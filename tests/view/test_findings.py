@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from console.fleet.model import Finding
 from console.text import columns
-from console.tui.cells import cell, part_columns, plain, wrap
-from console.tui.findings import detail_lines, entries, evidence_lines, finding_grid, title_parts
-from console.tui.glyphs import ASCII, UNICODE, to_ascii
+from console.view.cells import cell, part_columns, plain, wrap
+from console.view.findings import detail_lines, entries, evidence_lines, finding_grid, title_parts
+from console.view.glyphs import ASCII, UNICODE, to_ascii
 from tests.examples import example_fleet
 from tests.tui.hostile import HOSTILE, hostile_fleet
 from tests.tui.test_rows import harmless, whole
@@ -98,7 +98,7 @@ def test_wrapping_loses_no_word(text: str, width: int) -> None:
 
 @given(st.text())
 def test_ascii_has_the_same_columns(text: str) -> None:
-    from console.tui.cells import safe
+    from console.view.cells import safe
 
     shown = safe(text)
     assert to_ascii(shown).isascii()

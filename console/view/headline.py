@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from console.fleet.model import Fleet, SourceName, SourceStatus
 from console.text import ago, fit
-from console.tui.cells import Part, Tone, cell, columns, part_columns, safe
-from console.tui.glyphs import Glyphs
+from console.view.cells import Part, Tone, cell, columns, part_columns, safe
+from console.view.glyphs import Glyphs
 
 LABELS: dict[SourceName, str] = {
     "agent": "agent",

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from console.fleet.model import Finding, Fleet, Severity
-from console.tui.cells import Column, Grid, Part, Row, Tone, cell, columns, part_columns, safe, safe_block, wrap
-from console.tui.glyphs import Glyphs
-from console.tui.rows import unique
+from console.view.cells import Column, Grid, Part, Row, Tone, cell, columns, part_columns, safe, safe_block, wrap
+from console.view.glyphs import Glyphs
+from console.view.rows import unique
 
 TONES: dict[Severity, Tone] = {"error": "bad", "warning": "warn", "note": "note"}
 _RANK: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}

@@ -12,8 +12,8 @@ import msgspec
 
 from console.fleet.model import Count, Fleet, RoleStatus, SourceName, WorkerState
 from console.text import duration, grouped, size
-from console.tui.cells import Cell, Column, Grid, Part, Row, Tone, cell, part_columns, safe
-from console.tui.glyphs import Glyphs, word
+from console.view.cells import Cell, Column, Grid, Part, Row, Tone, cell, part_columns, safe
+from console.view.glyphs import Glyphs, word
 
 STATE_TONES: dict[WorkerState, Tone] = {
     "running": "ok",

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from console.fleet.model import Count, Fleet
 from console.text import columns
-from console.tui.cells import Grid
-from console.tui.glyphs import ASCII, UNICODE
-from console.tui.rows import count_text, rate_text, role_grid
+from console.view.cells import Grid
+from console.view.glyphs import ASCII, UNICODE
+from console.view.rows import count_text, rate_text, role_grid
 from tests.examples import example_fleet, role, with_role, worker
 from tests.tui.hostile import HOSTILE, hostile_fleet
 
