@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 import msgspec
@@ -45,3 +46,8 @@ def hostile_fleet(texts: tuple[str, ...] = HOSTILE) -> Fleet:
     """The example fleet with a hostile string in every text."""
     spoilt: Fleet = spoil(example_fleet(), "".join(texts))
     return spoilt
+
+
+def harmless(text: str) -> bool:
+    """There is nothing in it that a terminal would obey."""
+    return not any(unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") for char in text)

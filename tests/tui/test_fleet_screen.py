@@ -15,9 +15,8 @@ from console.tui.screens.evidence import EvidenceScreen
 from console.tui.screens.fleet import FleetScreen, split_height
 from tests.examples import NOW, counts, example_fleet, with_role
 from tests.tui.feeds import StillFeed
-from tests.tui.hostile import HOSTILE, hostile_fleet
+from tests.tui.hostile import HOSTILE, harmless, hostile_fleet
 from tests.tui.pilots import console
-from tests.tui.test_rows import harmless
 
 GOLDEN_80 = """\
 worktop · wrk01 · system · deploy · app@127.0.0.1:5432/app · 16:42:07 UTC

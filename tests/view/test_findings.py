@@ -12,8 +12,8 @@ from console.view.cells import cell, part_columns, plain, wrap
 from console.view.findings import detail_lines, entries, evidence_lines, finding_grid, title_parts
 from console.view.glyphs import ASCII, UNICODE, to_ascii
 from tests.examples import example_fleet
-from tests.tui.hostile import HOSTILE, hostile_fleet
-from tests.tui.test_rows import harmless, whole
+from tests.tui.hostile import HOSTILE, harmless, hostile_fleet
+from tests.view.test_rows import whole
 
 
 def test_worst_first_at_80_columns() -> None:

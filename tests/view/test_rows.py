@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from itertools import pairwise
 
 import msgspec
@@ -16,7 +15,7 @@ from console.view.cells import Grid
 from console.view.glyphs import ASCII, UNICODE
 from console.view.rows import count_text, rate_text, role_grid
 from tests.examples import example_fleet, role, with_role, worker
-from tests.tui.hostile import HOSTILE, hostile_fleet
+from tests.tui.hostile import HOSTILE, harmless, hostile_fleet
 
 NUMERIC = {"workers", "waiting", "later", "oldest", "run", "stuck", "failed", "done", "failing", "last", "memory"}
 
@@ -29,11 +28,6 @@ def whole(grid: Grid, width: int) -> None:
         for cell, column in zip(row.cells, grid.columns, strict=True):
             assert columns(cell.plain) == column.width
             assert harmless(cell.plain)
-
-
-def harmless(text: str) -> bool:
-    """There is nothing in it that a terminal would obey."""
-    return not any(unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") for char in text)
 
 
 def values(grid: Grid, key: str) -> list[str]:
