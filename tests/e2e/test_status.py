@@ -133,15 +133,11 @@ def test_doctor_prints_the_index_that_is_missing(demo_host: DemoHost) -> None:
 
 
 def test_without_any_configuration_every_template_is_shown(demo_host: DemoHost) -> None:
-    text = demo_host.run(
-        [
-            "env",
-            "WORKTOP_CONFIG=",
-            "sh",
-            "-c",
-            f"mv /etc/worktop/worktop.toml /etc/worktop/away; {demo_host.worktop} status; mv /etc/worktop/away /etc/worktop/worktop.toml",
-        ]
-    ).stdout
+    demo_host.run(["mv", "/etc/worktop/worktop.toml", "/etc/worktop/away"])
+    try:
+        text = demo_host.run([demo_host.worktop, "status"]).stdout
+    finally:
+        demo_host.run(["mv", "/etc/worktop/away", "/etc/worktop/worktop.toml"])
     assert re.search(r"mail-worker +3/3", text), text
     assert "thumbnails-worker" in text
     assert "no worktop.toml" in text
