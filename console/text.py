@@ -70,7 +70,7 @@ _QUOTED_PAIR = re.compile(
     rf"""(["']{_SECRET_NAME}["']\s*[:=]\s*)(["'])((?:\\.|(?!\2).)*)(\2)""", re.IGNORECASE | re.DOTALL
 )
 _BARE_PAIR = re.compile(
-    rf"""(?<![\w"'])(-{{0,2}}{_SECRET_NAME}["']?\s*[=:]\s*)(?!["']?{MASK})("[^"\n]*"|'[^'\n]*'|(?:bearer|basic)\s+\S+|[^\s,;&}}\]"']+)""",
+    rf"""(?<!\w)(-{{0,2}}{_SECRET_NAME}["']?\s*[=:]\s*)(?!["']?{MASK})("[^"\n]*"|'[^'\n]*'|(?:bearer|basic)\s+\S+|[^\s,;&}}\]"']+)""",
     re.IGNORECASE,
 )
 _OPTION_PAIR = re.compile(rf"(?<!\S)(--?{_SECRET_NAME}\s+)(?!-|{MASK})(\S+)", re.IGNORECASE)

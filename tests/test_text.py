@@ -70,6 +70,7 @@ def test_wide_characters_take_two_columns() -> None:
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "MIIE"),
         ("dsn host=db password=hunter2 user=app", "hunter2"),
         ("client_secret: hunter2", "hunter2"),
+        ('raise RuntimeError("password=hunter2 is wrong")', "hunter2"),
     ],
 )
 def test_secrets_are_masked(text: str, secret: str) -> None:

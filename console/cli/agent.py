@@ -11,8 +11,9 @@ import click
 def command(ctx: click.Context, user_manager: bool) -> int:
     """Speak for this host: JSON lines on stdin and stdout.
 
-    The console starts it by itself. It ends when its stdin closes. Example of use by hand:
-    echo '{"id":1,"method":"watch","params":{}}' | worktop agent
+    The console starts it by itself. It ends when its stdin closes. Exit codes: 0 ended, 2 wrong usage.
+
+    Example: echo '{"id":1,"method":"watch","params":{}}' | worktop agent
     """
     from console.host.agent import main
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
 from typing import Any
@@ -86,5 +87,10 @@ def run(arguments: list[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         sys.stderr.close()
+        return EXIT_FAILED
+    except Exception as error:  # noqa: BLE001  a defect: one line for the person, the rest in a log that is masked
+        from console.tui.crash import crash_line
+
+        click.echo(crash_line(error, os.environ, "a defect stopped this"), err=True)
         return EXIT_FAILED
     return result if isinstance(result, int) else 0

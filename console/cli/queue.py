@@ -26,6 +26,8 @@ def install_command(ctx: click.Context, dry_run: bool, as_json: bool) -> None:
     One transaction: either all of it is there or nothing has changed. Safe to repeat.
 
     Exit codes: 0 installed or already there, 1 failed, 2 wrong configuration.
+
+    Example: worktop queue install --dry-run
     """
     from console.queue.install import install, script
 

@@ -31,9 +31,7 @@ WATCH_INTERVAL = 2.0  # seconds between two prints of --watch
 @click.option("--check", is_flag=True, help="Exit with 3 when there is an error finding.")
 @click.option("--evidence", is_flag=True, help="Print each finding's evidence and what mends it.")
 @click.pass_context
-def command(
-    ctx: click.Context, role: str | None, as_json: bool, watch: bool, check: bool, evidence: bool
-) -> int:
+def command(ctx: click.Context, role: str | None, as_json: bool, watch: bool, check: bool, evidence: bool) -> int:
     """Print the roles and the findings, as the first screen shows them.
 
     Exit codes: 0 printed, 1 failed, 2 wrong configuration, 3 an error finding (--check).
@@ -72,11 +70,11 @@ async def _watch(config: Config, role: str | None, as_json: bool, evidence: bool
 
 def status_text(fleet: Fleet, columns: int, evidence: bool = False) -> str:
     """The first screen as plain text, `columns` wide."""
-    from console.tui.cells import plain
-    from console.tui.findings import entries, evidence_lines, finding_grid, title_parts
-    from console.tui.glyphs import ASCII, UNICODE, to_ascii
-    from console.tui.headline import identity, notices, source_part
-    from console.tui.rows import role_grid
+    from console.view.cells import plain
+    from console.view.findings import entries, evidence_lines, finding_grid, title_parts
+    from console.view.glyphs import ASCII, UNICODE, to_ascii
+    from console.view.headline import identity, notices, source_part
+    from console.view.rows import role_grid
 
     glyphs = ASCII if ascii_only() else UNICODE
     shown = entries(fleet)
