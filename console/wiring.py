@@ -87,6 +87,8 @@ class Sources:
         if self._queue is not None:
             self._tasks.append(asyncio.create_task(self._poll_queue(), name="queue"))
         self._tasks.append(asyncio.create_task(self._join(), name="join"))
+        for task in self._tasks:
+            task.add_done_callback(_tell_of_a_defect)
 
     async def stop(self) -> None:
         tasks = [*self._tasks, *([self._looking] if self._looking else [])]
@@ -198,3 +200,11 @@ class Sources:
 
 def with_user_manager(config: Config, user_manager: bool) -> Config:
     return msgspec.structs.replace(config, manager="user") if user_manager else config
+
+
+def _tell_of_a_defect(task: asyncio.Task[None]) -> None:
+    """A source's task ends only when it is cancelled: whoever runs the loop hears of anything else."""
+    if not task.cancelled() and task.exception() is not None:
+        task.get_loop().call_exception_handler(
+            {"message": f"{task.get_name()} has ended", "exception": task.exception(), "task": task}
+        )

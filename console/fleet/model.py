@@ -382,6 +382,7 @@ class QueueCounts(Value, frozen=True, kw_only=True):
     running: Count = Count(0)
     stuck: Count = Count(0)  # running, lease expired
     failed: Count = Count(0)
+    done: Count | None = None  # never counted in full; None: not kept, or nothing is known
     done_per_minute: float | None = None  # over the last five minutes
     failed_per_minute: float | None = None
     last_finished: float | None = None  # age of the youngest finished (done or failed) job
@@ -425,6 +426,7 @@ class JobPage(Value, frozen=True, kw_only=True):
     jobs: tuple[Job, ...] = ()
     total: Count | None = None  # of the query without its page; None: not counted
     next: str | None = None  # None: there are no more
+    note: str = ""  # what the page leaves out, one clause: "sorted among the newest 10 000 jobs only"
 
 
 class QueueFacts(Value, frozen=True, kw_only=True):
@@ -440,6 +442,7 @@ class QueueFacts(Value, frozen=True, kw_only=True):
     running_cap: int = 500
     trends: tuple[Trend, ...] = ()  # read less often than the counts
     trends_taken: float | None = None
+    statistics_age: float | None = None  # of what the estimates among the counts are made from, seconds
 
 
 class Check(Value, frozen=True, kw_only=True):

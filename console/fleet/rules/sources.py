@@ -29,7 +29,9 @@ def down(fleet: Fleet) -> Iterator[Finding]:
         yield Finding(
             code="source-denied" if source.state == "denied" else "source-down",
             severity="note" if source.state == "denied" else "error",
-            what=f"{label}: {source.problem.why}",
+            what=f"{label}: {source.problem.why}"
+            if source.state == "down"
+            else source.problem.line().partition(";")[0],
             evidence=(source.problem.line(), old, _SEES[source.name]),
             remedy=source.problem.do or "It is tried again by itself; the last values stay and grow old.",
             next="check with worktop doctor" if source.state == "down" else "",
