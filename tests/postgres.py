@@ -116,10 +116,10 @@ def _reachable_programs(folder: Path, account: str | None) -> Path:
     binaries = programs()
     if account is None:
         return binaries
-    probe = subprocess.run(
-        [str(binaries / "postgres"), "--version"], user=account, cwd="/", capture_output=True, check=False
-    )
-    if probe.returncode == 0:
+    with contextlib.suppress(PermissionError):
+        subprocess.run(
+            [str(binaries / "postgres"), "--version"], user=account, cwd="/", capture_output=True, check=True
+        )
         return binaries
     shutil.copytree(binaries.parent, folder / "pginstall", symlinks=True)
     return folder / "pginstall" / "bin"

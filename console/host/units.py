@@ -121,7 +121,7 @@ class Restarts:
     """
 
     WINDOW = 300.0
-    SHORTEST = 30.0  # two restarts within the first watched second are not 120 per minute
+    SHORTEST = 10.0  # two restarts within the first watched second are not 120 per minute
 
     def __init__(self, watched_since: float) -> None:
         self._since = watched_since

@@ -173,6 +173,28 @@ def test_wrong_password_and_missing_table_are_one_line_each(demo_host: DemoHost)
         assert terminal.exit_status() == 0
 
 
+@pytest.mark.parametrize(
+    ("database", "said"),
+    [
+        ("dsn = 'postgresql://app@127.0.0.1:1/app'", r"refused"),
+        ("dsn = 'postgresql://app@127.0.0.1:5432/nowhere'", r"nowhere"),
+        ("dsn = 'postgresql://app@127.0.0.1:5432/app'\nschema = 'elsewhere'", r"worktop queue install"),
+    ],
+    ids=["nothing listens", "no such database", "no table"],
+)
+def test_a_database_that_cannot_be_used_is_a_finding_and_the_rest_is_shown(
+    demo_host: DemoHost, database: str, said: str
+) -> None:
+    demo_host.run(["sh", "-c", "cat > /tmp/db.toml; chmod a+r /tmp/db.toml"], input=f"[database]\n{database}\n")
+    done = demo_host.run(
+        [demo_host.worktop, "--config", "/tmp/db.toml", "status", "--evidence"], user="deploy", check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(said, flat(done.stdout)), done.stdout
+    assert re.search(r"mail-worker +3/3", done.stdout)
+    assert "Traceback" not in done.stdout + done.stderr
+
+
 def test_malformed_configuration_is_one_line_and_exit_2(demo_host: DemoHost) -> None:
     demo_host.run(["sh", "-c", "cat > /tmp/bad.toml; chmod a+r /tmp/bad.toml"], input="[roles.mail]\nbudget = 'many'\n")
     done = demo_host.run([demo_host.worktop, "--config", "/tmp/bad.toml"], user="deploy", check=False)
