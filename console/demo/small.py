@@ -22,6 +22,7 @@ import msgspec
 
 import console
 from console.demo import fleet, state
+from console.demo.postgres import postgres_programs, reachable_programs
 from console.demo.terminal import foreground
 from console.errors import DemoError
 
@@ -121,7 +122,7 @@ def _environment() -> dict[str, str]:
 class _Demo:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._programs = fleet.postgres_programs()
+        self._programs = postgres_programs()
         self._workers: list[subprocess.Popen[bytes]] = []
         self._server: subprocess.Popen[bytes] | None = None
         # PostgreSQL refuses to be root
@@ -177,7 +178,7 @@ class _Demo:
         data = self._folder / "data"
         data.mkdir(mode=0o700)
         if self._account:
-            self._make_reachable()
+            self._programs = reachable_programs(self._folder / "pgsql")
             entry = pwd.getpwnam(self._account)
             for path in (self._folder, data):
                 os.chown(path, entry.pw_uid, entry.pw_gid)
@@ -196,14 +197,6 @@ class _Demo:
                 log = (self._folder / "log").read_text(errors="replace").strip().splitlines()
                 raise DemoError("no demo", f"PostgreSQL did not start: {log[-1] if log else 'it said nothing'}")
             time.sleep(0.05)
-
-    def _make_reachable(self) -> None:
-        """Another account must be able to run the programs: copy them when they lie in a closed home."""
-        if all(part.stat().st_mode & 0o001 for part in (self._programs, *self._programs.parents)):
-            return
-        copy = self._folder / "pgsql"
-        shutil.copytree(self._programs.parent, copy, symlinks=True)
-        self._programs = copy / "bin"
 
     def _spawn(self, argv: list[str], at_our_end: str, user: str | None = None) -> subprocess.Popen[bytes]:
         """Start a process that gets a signal when this one ends, in whatever way."""
