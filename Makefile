@@ -1,10 +1,12 @@
 # make demo   install what is missing, boot the demo host and open the console in it
 # make test   install what is missing, check everything and run every test (those of the demo host need root)
 # make lint   the checks alone
+# make bench  what worktop costs beside isd and pg_activity: a table; ten minutes on a quiet machine
 # make screenshots   the pictures of docs/, make lock   requirements.lock
 #
 # PYTHON=python3.12 make ...   use another interpreter (3.11 or newer) for .venv
 # DEMO="--keep"     make demo  options of `worktop demo`
+# BENCH="--out x.md"  make bench  options of `python -m tests.bench`
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -14,11 +16,11 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet --quiet --no-input
 
 # pystemd is built from source; the rest is what the demo host boots with
 APT := gcc pkg-config libsystemd-dev python3-dev python3-venv systemd-container dbus libpam-systemd cron
-APT_TEST := tmux
+APT_TEST := tmux openssh-client openssh-server
 
 DEV_GROUP := $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")'
 
-.PHONY: demo test lint lock screenshots
+.PHONY: demo test lint lock screenshots bench
 demo: .venv/installed
 	@$(BIN)/python -m compileall -q console
 	@$(SUDO) $(KEEP_TERMINAL) $(BIN)/worktop demo $(DEMO)
@@ -35,6 +37,11 @@ lint: .venv/installed-dev
 # the pictures of the documentation, from a demo host
 screenshots: .venv/installed-dev
 	@$(SUDO) $(BIN)/python docs/screenshots.py
+
+# not a test: nothing is asserted
+bench: .venv/installed-dev
+	@$(BIN)/python -m compileall -q console
+	@$(SUDO) $(BIN)/python -m tests.bench $(BENCH)
 
 # requirements.lock: what was tested
 lock: .venv/installed-dev

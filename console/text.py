@@ -29,10 +29,13 @@ def _visible(char: str) -> str:
         return _CONTROL_PICTURES[code]
     if unicodedata.category(char) in _UNSAFE_CATEGORIES or 0xFE00 <= code <= 0xFE0F:
         return f"‹{code:02X}›" if code < 0x100 else f"‹U+{code:04X}›"
-    if wcwidth(char) < 1 and not unicodedata.combining(char):
+    if code in _UNSTEADY or (wcwidth(char) < 1 and not unicodedata.combining(char)):
         return f"‹U+{code:04X}›"
     return char
 
+
+# Flags (regional indicators) and skin tones: terminals, wcwidth and Rich each give them another width.
+_UNSTEADY = frozenset((*range(0x1F1E6, 0x1F200), *range(0x1F3FB, 0x1F400)))
 
 _PLAIN = re.compile(r"[ -~]*\Z")
 
@@ -61,16 +64,17 @@ def visible(text: str) -> str:
 
 # --- secrets -----------------------------------------------------------------------------------------------------
 
+# Each starts once per word and looks a bounded way ahead: 64 K dashes in a payload must not take minutes.
 _SECRET_NAME = (
     r"[\w.-]*(?:passw(?:or)?d|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential"
-    r"|authorization|auth[_-]?key|session[_-]?(?:id|key)|cookie|signature|pgpass)[\w.-]*"
+    r"|authorization|auth[_-]?key|session[_-]?(?:id|key)|cookie|signature|pgpass)[\w.-]{0,60}"
 )
-_URL_PASSWORD = re.compile(r"([a-z][a-z0-9+.-]*://[^\s:/@]*:)([^\s@/]+)(@)", re.IGNORECASE)
+_URL_PASSWORD = re.compile(r"(?<![a-z0-9+.-])([a-z0-9+.-]+://[^\s:/@]*:)([^\s@/]+)(@)", re.IGNORECASE)
 _QUOTED_PAIR = re.compile(
     rf"""(["']{_SECRET_NAME}["']\s*[:=]\s*)(["'])((?:\\.|(?!\2).)*)(\2)""", re.IGNORECASE | re.DOTALL
 )
 _BARE_PAIR = re.compile(
-    rf"""(?<!\w)(-{{0,2}}{_SECRET_NAME}["']?\s*[=:]\s*)(?!["']?{MASK})("[^"\n]*"|'[^'\n]*'|(?:bearer|basic)\s+\S+|[^\s,;&}}\]"']+)""",
+    rf"""(?<![\w.-])(-{{0,2}}{_SECRET_NAME}["']?\s*[=:]\s*)(?!["']?{MASK})("[^"\n]*"|'[^'\n]*'|(?:bearer|basic)\s+\S+|[^\s,;&}}\]"']+)""",
     re.IGNORECASE,
 )
 _OPTION_PAIR = re.compile(rf"(?<!\S)(--?{_SECRET_NAME}\s+)(?!-|{MASK})(\S+)", re.IGNORECASE)
@@ -84,7 +88,7 @@ _KNOWN_TOKENS = re.compile(
     r"|[rp]k_(?:live|test)_\w{12,}"  # Stripe
     r"|AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}"  # AWS
     r"|AIza[\w-]{30,}"  # Google
-    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # JSON web token
+    r"|eyJ[\w-]{8,2000}\.[\w-]{8,}\.[\w-]*"  # JSON web token
     r"|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}"
     r")"
 )

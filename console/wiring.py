@@ -35,7 +35,7 @@ from console.host.client import HostClient
 from console.queue.client import QueueClient
 
 if TYPE_CHECKING:
-    from console.host.client import LogFollow
+    from console.host.follow import LogFollow
 
 HOST_INTERVAL = 2.0  # seconds between readings of what the host does not signal
 QUEUE_INTERVAL = 2.0  # seconds between polls; stretched to ten times what a poll takes when the database is slow

@@ -17,7 +17,18 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "img"
-PICTURES = {"fleet": ((120, 34), ()), "evidence": ((100, 28), ("tab", "enter"))}  # name: size, keys
+PICTURES = {  # name: size, keys
+    "fleet": ((120, 34), ()),
+    "evidence": ((100, 28), ("tab", "enter")),
+    "workers": ((120, 30), ("2",)),
+    "worker": ((100, 34), ("2", "s", "home", "down", "enter")),
+    "jobs": ((120, 20), ("3", "tab", "tab")),
+    "job": ((100, 34), ("3", "tab", "tab", "enter")),
+    "queue": ((100, 34), ("4",)),
+    "log": ((110, 28), ("5",)),
+    "host": ((110, 34), ("7",)),
+}
+_AFTER_A_KEY = 1.5  # seconds a screen has to ask for what it shows
 
 
 def outside() -> None:
@@ -51,8 +62,10 @@ async def inside(name: str) -> None:
         deadline = time.monotonic() + 30
         while not settled(sources) and time.monotonic() < deadline:
             await pilot.pause(0.5)
-        await pilot.press(*keys)
-        await pilot.pause(0.5)
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause(_AFTER_A_KEY)
+        await pilot.pause(_AFTER_A_KEY)
         print(app.export_screenshot(title="worktop on the demo host"))  # noqa: T201
 
 

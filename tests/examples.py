@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from console.errors import Problem
@@ -12,8 +14,10 @@ from console.fleet.model import (
     Fleet,
     Hello,
     Host,
+    HostDetail,
     Ident,
     Job,
+    LogLine,
     Owner,
     Process,
     QueueCounts,
@@ -21,7 +25,12 @@ from console.fleet.model import (
     Role,
     RoleStatus,
     SourceStatus,
+    TreeProcess,
+    Trend,
+    TrendPoint,
     Unit,
+    UnitDetail,
+    UnitFile,
     Worker,
     WorkerState,
 )
@@ -177,6 +186,7 @@ def roles() -> tuple[RoleStatus, ...]:
             desired=3,
             owners=("systemd",),
             queue=counts("mail", 412, 41.0, 3, 2, 118.0),
+            trend=trend("mail", (180, 260, 330, 390, 430, 470, 500, 460, 430, 420, 440, 415, 405, 410, 412)),
             stuck=0,
             memory=96 * M,
             memory_allowed=768 * M,
@@ -188,6 +198,7 @@ def roles() -> tuple[RoleStatus, ...]:
             desired=3,
             owners=("cron (deploy)", "systemd"),
             queue=counts("reports", 1204, 1102.0, 7, 0, 9.0),
+            trend=trend("reports", (700, 720, 790, 800, 860, 900, 930, 980, 1010, 1060, 1100, 1130, 1160, 1190, 1204)),
             stuck=2,
             memory=610 * M,
         ),
@@ -203,6 +214,7 @@ def roles() -> tuple[RoleStatus, ...]:
             desired=4,
             owners=("systemd",),
             queue=counts("thumbnails", 310, 370.0, 1, 17, 3.0),
+            trend=trend("thumbnails", (120, 120, 130, 150, 160, 180, 190, 210, 230, 250, 260, 280, 290, 300, 310)),
             stuck=4,
             memory=201 * M,
             memory_allowed=1024 * M,
@@ -213,6 +225,7 @@ def roles() -> tuple[RoleStatus, ...]:
             running=0,
             desired=1,
             queue=counts("webhooks", 88, 2467.0, 0, 0, 0.0),
+            trend=trend("webhooks", (12, 17, 22, 28, 33, 39, 44, 50, 55, 61, 66, 72, 77, 83, 88)),
             stuck=1,
         ),
         RoleStatus(
@@ -222,6 +235,7 @@ def roles() -> tuple[RoleStatus, ...]:
             desired=1,
             owners=("systemd",),
             queue=counts("exports", 12, 595.0, 1, 0, 0.0),
+            trend=trend("exports", (*(None,) * 6, 1, 2, 4, 5, 7, 8, 10, 11, 12)),
             stuck=1,
             memory=44 * M,
             memory_allowed=256 * M,
@@ -233,6 +247,7 @@ def roles() -> tuple[RoleStatus, ...]:
             desired=2,
             owners=("systemd",),
             queue=counts("digest", 0, None, 1, 0, 2.5),
+            trend=trend("digest", (0,) * 15),
             stuck=0,
             memory=32 * M,
             memory_allowed=512 * M,
@@ -404,3 +419,118 @@ def with_role(fleet: Fleet, name: str, **changes: object) -> Fleet:
         msgspec.structs.replace(status, **changes) if status.role.name == name else status for status in fleet.roles
     )
     return msgspec.structs.replace(fleet, roles=changed)
+
+
+def tree_process(pid: int, command: str, depth: int = 0, **more: Any) -> TreeProcess:
+    """A process of a tree."""
+    words = tuple(command.split())
+    return TreeProcess(
+        ident=Ident(BOOT, pid, 4711 + pid),
+        depth=depth,
+        user="deploy",
+        name=words[0].rpartition("/")[2][:15],
+        command=words,
+        state="S",
+        rss=32 * M,
+        cpu_seconds=12.5,
+        started=NOW - 7200,
+        **more,
+    )
+
+
+def log_lines(number: int = 6) -> tuple[LogLine, ...]:
+    """The last lines of three workers of a role, the last ones in trouble."""
+    texts = ("job 918233 done in 0.4 s", "job 918240 done in 1.2 s", "waiting for work")
+    lines = [
+        LogLine(
+            at=NOW - 60 + index,
+            unit=f"mail-worker@{index % 3 + 1}.service",
+            priority=6,
+            text=texts[index % 3],
+            pid=431 + index % 3,
+            cursor=f"s=1;i={index}",
+        )
+        for index in range(max(0, number - 3))
+    ]
+    trouble = (
+        (4, "heartbeat took 4.2 s: the database is slow", False),
+        (3, "job 918251 failed: KeyError: 'BUCKET'", False),
+        (5, "mail-worker@2.service: Scheduled restart job, restart counter is at 3.", True),
+    )
+    for index, (priority, text, by_manager) in enumerate(trouble):
+        lines.append(
+            LogLine(
+                at=NOW - 10 + index,
+                unit=f"mail-worker@{index % 2 + 1}.service",
+                priority=priority,
+                text=text,
+                pid=1 if by_manager else 431,
+                by_manager=by_manager,
+                cursor=f"s=2;i={index}",
+            )
+        )
+    return tuple(lines)
+
+
+def unit_detail() -> UnitDetail:
+    """What is told of thumbnails-worker@1.service: a fragment with a drop-in, two processes, a few lines."""
+    return UnitDetail(
+        name="thumbnails-worker@1.service",
+        properties=(
+            ("LoadState", "loaded"),
+            ("ActiveState", "active"),
+            ("SubState", "running"),
+            ("Result", "success"),
+            ("MainPID", "431"),
+            ("NRestarts", "0"),
+            ("ExecStart", "/usr/bin/python3 -m console worker --role thumbnails --token ••••"),
+            ("MemoryMax", "268435456"),
+            ("Restart", "on-failure"),
+            ("RestartUSec", "5s"),
+        ),
+        files=(
+            UnitFile(
+                path="/etc/systemd/system/thumbnails-worker@.service",
+                text="[Unit]\nDescription=Thumbnails %i\n\n[Service]\nExecStart=/srv/thumbnails/run.py\n"
+                "# once it was 128M\nMemoryMax=256M\nRestart=on-failure\n",
+            ),
+            UnitFile(path="/etc/systemd/system/thumbnails-worker@1.service.d/limit.conf", problem="permission denied"),
+        ),
+        tree=(
+            tree_process(431, "/usr/bin/python3 -m console worker --role thumbnails"),
+            tree_process(440, "/usr/bin/convert in.png -resize 200x out.png", 1),
+        ),
+        log=log_lines(),
+    )
+
+
+def host_detail() -> HostDetail:
+    """Two trees: a worker with a child under its unit, and a launcher's under cron."""
+    unit = Owner(kind="systemd", name="mail-worker@1.service")
+    cron = Owner(kind="cron", name="deploy", detail="crontab of deploy, line 4")
+    return HostDetail(
+        trees=(
+            tree_process(431, "/usr/bin/python3 -m console worker --role mail", owner=unit, role="mail"),
+            tree_process(440, "/usr/bin/convert in.png out.png", 1, owner=unit),
+            tree_process(4400, "/usr/bin/python3 -m console worker --role reports", owner=cron, role="reports"),
+        ),
+        cut=3,
+    )
+
+
+def trend(queue: str, waiting: tuple[int | None, ...], done: tuple[int | None, ...] = ()) -> Trend:
+    """The last minutes of a queue, one number a minute."""
+    first = NOW // 60 * 60 - 60 * (len(waiting) - 1)
+    return Trend(
+        queue=queue,
+        points=tuple(
+            TrendPoint(
+                at=first + 60 * index,
+                waiting=number,
+                oldest=None if number is None else number * 1.5,
+                done=done[index] if index < len(done) else None,
+                failed=0,
+            )
+            for index, number in enumerate(waiting)
+        ),
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from console.cli.options import configuration, json_option, print_json, run, width
@@ -9,6 +11,9 @@ from console.config import Config
 from console.errors import EXIT_FAILED
 from console.fleet.model import Check, Reading
 from console.text import clean, fit
+
+if TYPE_CHECKING:
+    from console.wiring import Sources
 
 _SIGNS = {"ok": "ok     ", "warning": "WARNING", "failed": "FAILED "}
 
@@ -59,10 +64,7 @@ async def _checks(config: Config) -> tuple[Check, ...]:
         await sources.stop()
 
 
-def _host_checks(sources: object) -> list[Check]:
-    from console.wiring import Sources
-
-    assert isinstance(sources, Sources)
+def _host_checks(sources: Sources) -> list[Check]:
     facts = sources.host.facts
     hello = facts.hello
     if hello is None:

@@ -55,13 +55,25 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="worktop")
 @click.option("--config", metavar="FILE", help="worktop.toml to use [default: ./, ~/.config/worktop/, /etc/worktop/].")
 @click.option("--user", "user_manager", is_flag=True, help="Look at the units of your own user manager.")
+@click.option(
+    "--plain",
+    is_flag=False,
+    flag_value="fleet",
+    default=None,
+    type=click.Choice(["fleet", "workers", "jobs", "queue", "log", "host"]),
+    help="Print a screen as text instead of opening the console [default: fleet].",
+)
 @click.pass_context
-def cli(ctx: click.Context, config: str | None, user_manager: bool) -> None:
+def cli(ctx: click.Context, config: str | None, user_manager: bool, plain: Any) -> None:
     """A terminal operations console for fleets of background workers.
 
     Without a command it opens the console. Example: worktop status --check
     """
     ctx.obj = {"config": config, "user_manager": user_manager}
+    if plain is not None:
+        from console.cli.plain import print_plain
+
+        ctx.exit(print_plain(ctx, plain))
     if ctx.invoked_subcommand is None:
         from console.cli.open import open_console
 

@@ -222,7 +222,7 @@ class CronLine(Value, frozen=True, kw_only=True):
 
     owner: str  # the account the command runs as
     source: str  # "/var/spool/cron/crontabs/deploy", "/etc/cron.d/reports"
-    line: int  # 1-based line number in the file's bytes
+    line: int  # 1-based; the three comment lines crontab(1) writes above are not counted, as in `crontab -e`
     schedule: str  # the five fields, or @reboot
     command: str  # after % handling, as the shell gets it
     per_hour: float | None = None  # how often it fires on average; None: only at boot, or never

@@ -16,16 +16,18 @@ import time
 
 from console import __version__
 from console.errors import HostError, Problem
-from console.fleet.model import CronLine, Hello, Host, Process, Unit
-from console.host import accounts, processes, procfs, protocol
+from console.fleet.model import CronLine, Hello, Host, Unit
+from console.host import accounts, holders, procfs, protocol
 from console.host.bus import BusLost, Connection
 from console.host.cgroups import Hierarchy
 from console.host.channel import Channel
 from console.host.crontabs import Crontabs
 from console.host.deltas import Told
-from console.host.processes import Scanner
-from console.host.protocol import Watch
+from console.host.processes import Pass, Scanner
+from console.host.protocol import LookUp, Watch
+from console.host.requests import Requests
 from console.host.systemd import UnitTable
+from console.host.telling import ProcessTelling
 from console.host.unit_source import UnitSource
 
 SHORTEST_INTERVAL = 0.2
@@ -50,12 +52,13 @@ class Agent:
         self._hierarchy = Hierarchy()
         self._scanner = Scanner()
         self._crontabs = Crontabs()
-        self._table = UnitTable(user_manager, self._units_changed)
+        self._table = UnitTable(user_manager, self._tell_units, self._tell_states)
         self._units = UnitSource(self._table, self._hierarchy, user_manager)
+        self._requests = Requests(
+            self._channel, self._scanner, self._hierarchy, lambda: self._table.properties, user_manager
+        )
         self._told_units: Told[Unit] = Told()
-        self._told_processes: Told[Process] = Told()
-        self._processes_at = 0.0  # monotonic, of the last telling of each process
-        self._aged: dict[str, float] = {}
+        self._told_processes = ProcessTelling()
         self._told_host: Host | None = None
         self._told_schedules: tuple[tuple[CronLine, ...], Problem | None] | None = None
         self._connected = False
@@ -82,6 +85,7 @@ class Agent:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError, HostError):
                     await task
+            await self._requests.close()
             self._table.close()
             await self._channel.drained(0.5)
 
@@ -120,9 +124,11 @@ class Agent:
             if request.method == "watch":
                 self._start_watching(protocol.decode_watch(request))
             elif request.method == "look_up":
-                self._tell_holders(protocol.decode_look_up(request).pids)
+                self._tell_holders(protocol.decode_params(request, LookUp).pids)
             elif request.method == "refresh":
                 self._tick.set()
+            elif self._requests.take(request):
+                return
             elif request.method != "ping":
                 raise HostError(
                     f"request {request.method[:40]}", "no such method", f"known: {', '.join(protocol.METHODS)}"
@@ -133,7 +139,7 @@ class Agent:
 
     def _tell_holders(self, pids: tuple[int, ...]) -> None:
         started = time.monotonic()
-        states, refused = processes.look_up(pids)
+        states, refused = holders.look_up(pids)
         if refused:
             why = f"pid {refused} belongs to another account and is hidden from this one"
             update = protocol.HoldersUpdate(problem=Problem("holders of running jobs", why, _MORE_RIGHTS))
@@ -185,8 +191,13 @@ class Agent:
             )
         return error.problem
 
-    def _units_changed(self) -> None:
-        self._tell_units()
+    def _tell_states(self) -> None:
+        """The first thing to be seen of the units; their properties take a second for some hundred."""
+        if self._told_units.items or self._channel.full:
+            return
+        units = self._units.stated()
+        update = protocol.UnitsUpdate(taken=time.time(), full=True, items=units, partial=True)
+        self._channel.send(protocol.encode(update))
 
     def _tell_units(self, problem: Problem | None = None) -> None:
         if problem is not None:
@@ -199,6 +210,8 @@ class Agent:
             return
         if self._channel.full:
             return
+        if units.keys() - self._told_units.items.keys():
+            self._requests.logs.units_appeared()
         delta = self._told_units.delta(units)
         self._channel.send(
             protocol.encode(
@@ -232,7 +245,8 @@ class Agent:
         while True:
             await asyncio.sleep(URGENT_SECONDS)
             if self._connected and self._units.anything_urgent():
-                self._units.measure(only_urgent=True)
+                for _ in self._units.measure(only_urgent=True):
+                    await asyncio.sleep(0)
 
     # --- what is not signalled --------------------------------------------------------------------------------------
 
@@ -241,16 +255,15 @@ class Agent:
         while True:
             self._tick.clear()
             started = time.monotonic()
-            self._refresh_units()
-            await asyncio.sleep(0)
+            await self._refresh_units()
             await self._refresh_schedules()
-            self._refresh_processes()
+            await self._refresh_processes()
             interval = max(self._watch.interval, SHORTEST_INTERVAL)
             spent = time.monotonic() - started
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._tick.wait(), max(interval - spent, RESTING * spent))
 
-    def _refresh_units(self) -> None:
+    async def _refresh_units(self) -> None:
         if not self._connected or self._table.quiet:
             return
         try:
@@ -259,28 +272,20 @@ class Agent:
             if not isinstance(error, BusLost):  # that is noticed and mended where signals are followed
                 self._channel.send(protocol.encode(protocol.UnitsUpdate(problem=error.problem)))
             return
-        self._units.measure()
-        self._tell_units()
+        for _ in self._units.measure():
+            await asyncio.sleep(0)
+        if self._connected and not self._table.quiet:
+            self._tell_units()
 
-    def _refresh_processes(self) -> None:
+    async def _refresh_processes(self) -> None:
         started = time.monotonic()
-        lines = self._crontabs.lines
-        scanned = self._scanner.scan(lines)
+        watch = self._watch
+        scanned = await self._scanned()
         took = _since(started)
-        if self._channel.full:
+        if self._channel.full or watch is not self._watch:
             return
-        now, at = time.time(), time.monotonic()
-        told = self._told_processes.items
-        current = {}
-        for key, process in scanned.workers.items():
-            before = told.get(key)
-            if before is not None and processes.same_but_age(process, before, at - self._aged.get(key, at)):
-                current[key] = before
-            else:
-                current[key] = process
-                self._aged[key] = at
-        self._aged = {key: self._aged[key] for key in current}
-        delta = self._told_processes.delta(current)
+        now = time.time()
+        delta = self._told_processes.delta(scanned.workers, self._scanner, time.monotonic())
         problem = None
         if procfs.hidden():
             problem = Problem("processes of other accounts", "not permitted", _MORE_RIGHTS)
@@ -293,7 +298,17 @@ class Agent:
         )
         self._tell_host(scanned, took, problem)
 
-    def _tell_host(self, scanned: processes.Pass, took: float, problem: Problem | None) -> None:
+    async def _scanned(self) -> Pass:
+        steps = self._scanner.steps(self._crontabs.lines)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                scanned: Pass = end.value
+                return scanned
+            await asyncio.sleep(0)
+
+    def _tell_host(self, scanned: Pass, took: float, problem: Problem | None) -> None:
         host = accounts.host_from(
             scanned, self._scanner.boot_id, self._scanner.account, self._hierarchy, self._told_host
         )

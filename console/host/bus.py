@@ -35,6 +35,22 @@ UNIT_PREFIX = b"/org/freedesktop/systemd1/unit"
 
 Properties = dict[bytes, Any]
 
+# properties of a service that its files do not say, with their D-Bus types
+_STANDING = (
+    (b"MainPID", b"u"),
+    (b"NRestarts", b"u"),
+    (b"ExecMainStartTimestamp", b"t"),
+    (b"StatusText", b"s"),
+    (b"ControlGroup", b"s"),
+)
+_ENDED = (
+    (b"Result", b"s"),
+    (b"ExecMainExitTimestamp", b"t"),
+    (b"ExecMainCode", b"i"),
+    (b"ExecMainStatus", b"i"),
+)
+_RUNNING: Properties = {b"Result": b"success", b"ExecMainExitTimestamp": 0, b"ExecMainCode": 0, b"ExecMainStatus": 0}
+
 
 class Listed(NamedTuple):
     """One row of ListUnitsByNames or ListUnitsByPatterns."""
@@ -159,6 +175,31 @@ class Connection:
         found.update(_mapping(self._call(path, PROPERTIES, b"GetAll", b"s", SERVICE)))
         return found
 
+    def standing(self, listed: Listed, like: Properties) -> Properties | None:
+        """Properties of an instance whose template's other instance has those of `like`; None: it differs in its files.
+
+        Ten or fourteen properties are asked for, 3 ms instead of 8 for all: what the unit's files say is the same.
+        """
+        path = unit_path(listed.name)
+        found: Properties = dict(like)
+        for name, kind in ((b"FragmentPath", b"s"), (b"DropInPaths", b"as")):
+            if self.property(path, UNIT, name, kind) != like.get(name):
+                return None
+        for name, kind in ((b"UnitFileState", b"s"), (b"InvocationID", b"ay"), (b"StateChangeTimestamp", b"t")):
+            found[name] = self.property(path, UNIT, name, kind)
+        service = list(_STANDING)
+        if (listed.active, listed.sub) == ("active", "running"):  # systemd clears these when it starts the process
+            found |= _RUNNING
+        else:
+            service += _ENDED
+        if like.get(b"User"):  # it may hold a specifier
+            service.append((b"User", b"s"))
+        for name, kind in service:
+            found[name] = self.property(path, SERVICE, name, kind)
+        found[b"LoadState"], found[b"ActiveState"] = listed.load.encode(), listed.active.encode()
+        found[b"SubState"], found[b"Description"] = listed.sub.encode(), listed.description.encode()
+        return found
+
     def property(self, path: bytes, interface: bytes, name: bytes, kind: bytes) -> Any:
         if not self._open:
             raise BusLost(f"read {name.decode()}", "the connection is closed")
@@ -177,10 +218,13 @@ class Connection:
 
     # --- signals ---------------------------------------------------------------------------------------------------
 
-    def subscribe(self, inbox: list[tuple[str, bytes, Any]]) -> None:
-        """From now on signals are appended to `inbox` as (member, object path, body) by `pump`."""
+    def subscribe(self, inbox: list[tuple[str, bytes, Any]], wanted: Callable[[bytes], bool]) -> None:
+        """From now on signals are appended to `inbox` as (member, object path, body) by `pump`.
+
+        PropertiesChanged of an object that is not `wanted` is dropped unread: to read it takes 0.3 ms.
+        """
         self._call(MANAGER_PATH, MANAGER, b"Subscribe")
-        self._match(inbox, SYSTEMD, None, PROPERTIES, b"PropertiesChanged")
+        self._match(inbox, SYSTEMD, None, PROPERTIES, b"PropertiesChanged", wanted=wanted)
         for member in (b"UnitNew", b"UnitRemoved", b"JobRemoved", b"Reloading", b"UnitFilesChanged"):
             self._match(inbox, SYSTEMD, MANAGER_PATH, MANAGER, member)
         self._match(
@@ -195,13 +239,16 @@ class Connection:
         interface: bytes,
         member: bytes,
         name: bytes = b"",
+        wanted: Callable[[bytes], bool] | None = None,
     ) -> None:
         label = (name or member).decode()
 
         def received(message: Any, error: Any = None, userdata: Any = None) -> None:
             try:
-                message.process_reply(False)
-                inbox.append((label, bytes(message.get_path() or b""), message.body))
+                path = bytes(message.get_path() or b"")
+                if wanted is None or wanted(path):
+                    message.process_reply(False)
+                    inbox.append((label, path, message.body))
             except Exception:  # noqa: BLE001  an exception here would come out of process() as SystemError
                 inbox.append(("Unreadable", b"", None))
 

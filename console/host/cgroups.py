@@ -6,6 +6,7 @@ same: the group's files are the truth about both. Reading needs no rights.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,25 +32,35 @@ class Hierarchy:
         self._memory = root if self.unified else root / "memory"
         self._pids = root if self.unified else root / "pids"
 
-    def usage(self, group: str) -> Usage:
-        """What the files of `group` ("/system.slice/…", as in ControlGroup and /proc/PID/cgroup) say."""
-        if not group.startswith("/") or group == "/" or ".." in group.split("/"):
+    def usage(self, group: str, before: Usage | None = None) -> Usage:
+        """What the files of `group` ("/system.slice/…", as in ControlGroup and /proc/PID/cgroup) say.
+
+        With `before` the limits are taken from there: they change only when somebody changes them.
+        """
+        if not group.startswith("/") or group == "/" or "/../" in f"{group}/":
             return Usage()
-        memory = self._memory / group[1:]
-        pids = self._pids / group[1:]
+        memory, pids = f"{self._memory}{group}/memory.", f"{self._pids}{group}/pids."
         if self.unified:
-            limit = _number(memory / "memory.max")
-            now, peak = _number(memory / "memory.current"), _number(memory / "memory.peak")
+            now, peak = _number(memory + "current"), _number(memory + "peak")
         else:
-            limit = _number(memory / "memory.limit_in_bytes")
-            limit = None if limit is None or limit >= _V1_UNLIMITED else limit
-            now, peak = _number(memory / "memory.usage_in_bytes"), _number(memory / "memory.max_usage_in_bytes")
-        return Usage(now, peak, limit, _number(pids / "pids.current"), _number(pids / "pids.max"))
+            now, peak = _number(memory + "usage_in_bytes"), _number(memory + "max_usage_in_bytes")
+        tasks = _number(pids + "current")
+        if before is not None:
+            return Usage(now, peak, before.limit, tasks, before.tasks_limit)
+        limit = _number(memory + ("max" if self.unified else "limit_in_bytes"))
+        if not self.unified and limit is not None and limit >= _V1_UNLIMITED:
+            limit = None
+        return Usage(now, peak, limit, tasks, _number(pids + "max"))
 
 
-def _number(path: Path) -> int | None:
+def _number(path: str) -> int | None:
     try:
-        with path.open("rb", buffering=0) as file:
-            return int(file.read(64))
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return int(os.read(handle, 64))
     except (OSError, ValueError):  # "max" is no number: no limit
         return None
+    finally:
+        os.close(handle)

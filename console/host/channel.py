@@ -17,6 +17,8 @@ from console.host.protocol import LONGEST_REQUEST, Lines
 
 WAITING_AT_MOST = 8 * 1024 * 1024  # bytes that wait for the console; more is not told until it reads again
 
+BUSY_FROM = 256 * 1024
+
 
 class Channel:
     """`said` gets each line (or the HostError of one), `ended` is called once when either side closes."""
@@ -36,6 +38,11 @@ class Channel:
     def full(self) -> bool:
         """The console does not keep up: tell it nothing until it has read."""
         return self._waiting > WAITING_AT_MOST
+
+    @property
+    def busy(self) -> bool:
+        """It has not read for a moment: what can wait (log lines) should."""
+        return self._waiting > BUSY_FROM
 
     def send(self, line: bytes) -> None:
         with self._lock:

@@ -17,13 +17,29 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from console.errors import HostError
-from console.fleet.model import HostFacts, Role
+from console.fleet.model import HostDetail, HostFacts, LogLine, Role, UnitDetail
 from console.host import facts as keeping
 from console.host import protocol, spawn
-from console.host.protocol import Failure, Greeting, Lines, LookUp, Response, Watch
+from console.host.follow import LogFollow
+from console.host.protocol import (
+    Answer,
+    Failure,
+    Greeting,
+    HostDetailAnswer,
+    Lines,
+    LogUpdate,
+    LookUp,
+    Params,
+    Response,
+    StopLog,
+    UnitDetailAnswer,
+    UnitDetailOf,
+    Watch,
+)
 
 HELLO_SECONDS = 20.0  # ssh may have to wake a host; an agent that said nothing until then is given up
 SILENCE_SECONDS = 20.0  # an agent says something every interval; silent for this long it hangs
+_STOP_SECONDS = 2.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 
 
@@ -50,7 +66,10 @@ class HostClient:
         self._keeper = keeping.Keeper()
         self._writer: asyncio.WriteTransport | None = None
         self._numbers = itertools.count(1)
-        self._answers: dict[int, asyncio.Future[None]] = {}
+        self._answers: dict[int, asyncio.Future[Answer]] = {}
+        self._follows: list[LogFollow] = []
+        self._watching = 0  # the id of the last watch request
+        self._greeted = False  # an agent of this protocol listens
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -80,6 +99,8 @@ class HostClient:
                     pause = _FIRST_PAUSE
                 await self._end_child()
                 self._keeper.failed(problem)
+                for follow in self._follows:
+                    follow.failed(problem)
                 self._changed()
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
@@ -120,7 +141,7 @@ class HostClient:
     def watch(self, roles: Sequence[Role]) -> None:
         """Look at other roles from now on (a configuration that was read again)."""
         self._watch = Watch(roles=tuple(roles), interval=self._watch.interval)
-        self._send("watch", self._watch)
+        self._watching = self._send("watch", self._watch)
 
     def refresh(self) -> None:
         """Ask for everything now; what is different is pushed."""
@@ -143,12 +164,70 @@ class HostClient:
         await self._answer(self._send("ping"), timeout)
         return time.monotonic() - started
 
-    async def _answer(self, number: int, timeout: float) -> None:
+    async def unit_detail(self, name: str, timeout: float = 5.0) -> UnitDetail:
+        """Properties, files, processes and last journal lines of a unit. HostError: no unit, no agent, no answer."""
+        answer = await self._ask("unit_detail", UnitDetailOf(name), timeout)
+        if not isinstance(answer, UnitDetailAnswer):
+            raise HostError(f"detail of {name}", "the agent gave another answer")
+        return answer.detail
+
+    async def host_detail(self, timeout: float = 5.0) -> HostDetail:
+        """The process trees of the host under the owners of their roots. HostError: no agent, no answer."""
+        answer = await self._ask("host_detail", None, timeout)
+        if not isinstance(answer, HostDetailAnswer):
+            raise HostError("detail of the host", "the agent gave another answer")
+        return answer.detail
+
+    async def follow_log(
+        self,
+        units: tuple[str, ...],
+        on_lines: Callable[[tuple[LogLine, ...]], None],
+        *,
+        lines: int = 200,
+        timeout: float = 5.0,
+    ) -> LogFollow:
+        """Follow the journal of these units (names, or globs such as "worker@*.service"): the last `lines` entries,
+        then what is written. `on_lines` is called on the event loop with the next ones, oldest first.
+
+        It goes on over the death of an agent, after the last line that came; while there is none, `LogFollow.problem`
+        says so. HostError: the agent refused, or did not answer.
+        """
+        follow = LogFollow(units, on_lines, lines, self._stop_follow)
+        self._follows.append(follow)
+        if not self._greeted:
+            follow.problem = self.facts.agent.problem or HostError("host agent", "not started yet").problem
+            return follow
+        try:
+            follow.number = self._send("follow_log", follow.request())
+            await self._answer(follow.number, timeout)
+        except BaseException:
+            await follow.stop()
+            raise
+        return follow
+
+    async def _stop_follow(self, follow: LogFollow) -> None:
+        if follow in self._follows:
+            self._follows.remove(follow)
+        if follow.number is not None and self._greeted:
+            with contextlib.suppress(HostError):
+                await self._answer(self._send("stop_log", StopLog(follow.number)), _STOP_SECONDS)
+
+    async def _ask(self, method: str, params: Params | None, timeout: float) -> Answer:
+        if not self._greeted:
+            problem = self.facts.agent.problem
+            raise (
+                HostError(problem.what, problem.why, problem.do)
+                if problem
+                else HostError("host agent", "not started yet")
+            )
+        return await self._answer(self._send(method, params), timeout)
+
+    async def _answer(self, number: int, timeout: float) -> Answer:
         """Wait for the answer to a request. HostError: it was refused, or did not come in time."""
         answer = self._answers.setdefault(number, asyncio.get_running_loop().create_future())
         try:
             async with asyncio.timeout(timeout):
-                await answer
+                return await answer
         except TimeoutError:
             raise HostError("host agent", f"no answer within {timeout:g} s") from None
         finally:
@@ -187,18 +266,29 @@ class HostClient:
                     raise HostError("host agent", f"said nothing for {patience:.0f} s", "starting it again") from None
                 if not data:
                     raise self._why_it_ended(child)
+                told = False
                 for line in lines.feed(data):
                     message = protocol.decode(line)
                     if isinstance(message, Greeting):
                         greeted = True
                         self._keeper.greeted(message.hello, time.monotonic() - started)
-                        self._send("watch", self._watch)
-                    elif isinstance(message, Response | Failure):
+                        self._greeted = told = True
+                        self._watching = self._send("watch", self._watch)
+                        for follow in self._follows:
+                            follow.number = self._send("follow_log", follow.request())
+                    elif isinstance(message, Response | Failure | UnitDetailAnswer | HostDetailAnswer):
                         self._answered(message)
+                        told |= isinstance(message, Failure)
+                    elif isinstance(message, LogUpdate):
+                        for follow in [each for each in self._follows if each.number == message.follow]:
+                            follow.update(message)
                     elif greeted:
                         self._keeper.update(message)
-                self._changed()
+                        told = True
+                if told:
+                    self._changed()
         finally:
+            self._greeted = False
             transport.close()
 
     def _why_it_ended(self, child: subprocess.Popen[bytes]) -> HostError:
@@ -215,22 +305,26 @@ class HostClient:
             why = f"ended with status {code}"
         return HostError("host agent", f"{why}: {words}" if words else why, "starting it again")
 
-    def _send(self, method: str, params: Watch | LookUp | None = None) -> int:
+    def _send(self, method: str, params: Params | None = None) -> int:
         number = next(self._numbers)
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(protocol.encode_request(number, method, params))
         return number
 
-    def _answered(self, message: Response | Failure) -> None:
+    def _answered(self, message: Answer | Failure) -> None:
         future = self._answers.pop(message.id, None)
         if isinstance(message, Failure):
             error = HostError(message.problem.what, message.problem.why, message.problem.do)
+            follow = next((each for each in self._follows if each.number == message.id), None)
+            if follow is not None:
+                follow.failed(error.problem)
             if future is None:
-                self._keeper.refused(error.problem)
+                if follow is None and message.id in (0, self._watching):
+                    self._keeper.refused(error.problem)
             elif not future.done():
                 future.set_exception(error)
         elif future is not None and not future.done():
-            future.set_result(None)
+            future.set_result(message)
 
     def _changed(self) -> None:
         self._news.set()

@@ -39,7 +39,9 @@ class Told(Generic[T]):
             self._complete = True
             self.items = dict(now)
             return Delta(tuple(now.values()), (), True)
-        changed = tuple(item for key, item in now.items() if self.items.get(key) != item)
+        told = self.items
+        # an item that was not made again is the same object: 200 comparisons of 40 fields are saved
+        changed = tuple(item for key, item in now.items() if (before := told.get(key)) is not item and before != item)
         gone = tuple(key for key in self.items if key not in now)
         if changed or gone:
             self.items = dict(now)
@@ -51,6 +53,11 @@ def settle(value: int | None, told: int | None, step: int) -> int | None:
     if value is None or (told is not None and abs(value - told) < step):
         return value if value is None else told
     return round(value / step) * step
+
+
+def settle_seconds(value: float, told: float | None) -> float:
+    """As `settle`, for seconds of CPU in steps of one second."""
+    return told if told is not None and abs(value - told) < 1.0 else round(value, 1)
 
 
 def settle_share(value: float | None, told: float | None) -> float | None:

@@ -31,6 +31,7 @@ class Keeper:
         self.facts = HostFacts()
         self.greetings = 0
         self._begun = time.monotonic()
+        self._partial = False  # the units are known by their states alone
         self._units: dict[str, Unit] = {}
         self._processes: dict[str, Process] = {}
         self._idle: dict[str, tuple[float, float]] = {}  # key: idle time as told, and when (the agent's clock)
@@ -39,8 +40,10 @@ class Keeper:
     def complete(self) -> bool:
         """Every source has said something since the last agent began, a value or a problem."""
         readings: list[Reading[Any]] = [getattr(self.facts, name) for name in _SOURCES]
-        return self.greetings > 0 and all(
-            reading.taken is not None or reading.problem is not None for reading in readings
+        return (
+            self.greetings > 0
+            and not self._partial
+            and all(reading.taken is not None or reading.problem is not None for reading in readings)
         )
 
     def begin(self) -> None:
@@ -77,6 +80,8 @@ class Keeper:
         if agent.problem is None:
             agent = msgspec.structs.replace(agent, taken=now)
         name = type(message).__struct_config__.tag
+        if isinstance(message, UnitsUpdate):
+            self._partial = message.partial
         reading: Reading[Any] = getattr(self.facts, str(name))
         if message.taken is None:
             problem = message.problem or Problem(str(name), "failed without saying why")
@@ -109,11 +114,15 @@ class Keeper:
     def _merge_units(self, message: UnitsUpdate, value: tuple[Unit, ...] | None) -> tuple[Unit, ...]:
         if value is not None and not (message.full or message.items or message.gone):
             return value
+        known = self._units
         if message.full:
             self._units = {}
         for key in message.gone:
             self._units.pop(key, None)
-        self._units.update((unit.name, unit) for unit in message.items)
+        if message.partial:
+            self._units.update((unit.name, _stated(unit, known.get(unit.name))) for unit in message.items)
+        else:
+            self._units.update((unit.name, unit) for unit in message.items)
         return tuple(sorted(self._units.values(), key=lambda unit: natural(unit.name)))
 
     def _merge_processes(self, message: ProcessesUpdate) -> tuple[Process, ...]:
@@ -145,6 +154,13 @@ def natural(name: str) -> tuple[tuple[int, int | str], ...]:
     return tuple(
         (0, int(part)) if part.isdecimal() and len(part) < 19 else (1, part) for part in re.split(r"(\d+)", name)
     )
+
+
+def _stated(unit: Unit, before: Unit | None) -> Unit:
+    """A unit of which only the states are known yet; what an earlier agent said of it stays meanwhile."""
+    if before is None:
+        return unit
+    return msgspec.structs.replace(before, load=unit.load, active=unit.active, sub=unit.sub)
 
 
 def _failing(reading: Reading[Any], problem: Problem, now: float) -> Reading[Any]:

@@ -9,22 +9,22 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import NamedTuple
 
 import msgspec
 
-from console.fleet.model import Ancestor, CronLine, Ident, Owner, PidState, Process, Role
+from console.fleet.model import Ancestor, CronLine, Ident, Owner, Process, Role
 from console.fleet.ownership import AncestorFacts, ProcessFacts, owner_of, unit_of
-from console.fleet.verdicts import WATCHED_LONG_ENOUGH
 from console.host import procfs
-from console.host.deltas import MEMORY_STEP, settle, settle_share
+from console.host.deltas import MEMORY_STEP, settle, settle_seconds, settle_share
 from console.host.protocol import process_key
+from console.host.relatives import ancestors_of, helpers_of
 from console.schedules.commands import Matcher, is_script_shell
 
 _YOUNG = 10.0  # seconds: a process this young may still be about to run its program (fork, then exec)
 _REREAD = 30.0  # seconds after which the command line of a process is read again (setproctitle)
-_IDLE_SLACK = 15.0  # seconds by which the idle time that was told may be too long
+SLICE_SECONDS = 0.01  # after this long a pass lets others have the event loop
 
 
 class Known(msgspec.Struct):
@@ -61,8 +61,26 @@ class Used(NamedTuple):
     idle_since: float | None
 
 
+class Made(NamedTuple):
+    """A worker as the last pass made it, with what it was made of: while all of that is the same it is not made again.
+
+    Only its idle time grows meanwhile, which nobody needs to be told.
+    """
+
+    process: Process
+    stat: procfs.Stat
+    known: Known
+    above: tuple[int, ...]
+    below: tuple[int, ...]
+    role: str
+    crontab: tuple[CronLine, ...]
+
+
 class Pass(NamedTuple):
-    """One pass: the workers by key, and the numbers of each account."""
+    """One pass: the workers by key, and the numbers of each account.
+
+    A worker that did nothing since the pass before is the same object as in that pass.
+    """
 
     workers: dict[str, Process]
     accounts: dict[int, tuple[int, int, int, int]]  # uid: processes, tasks, RSS in bytes, a pid to read limits of
@@ -74,21 +92,27 @@ class Scanner:
 
     def __init__(self) -> None:
         self.boot_id = procfs.boot_id()
-        self._boot_time = procfs.boot_time()
-        self._known: dict[int, Known] = {}
+        self.boot_time = procfs.boot_time()
+        self.stats: dict[int, procfs.Stat] = {}  # every process as the last pass saw it
+        self.known: dict[int, Known] = {}
+        self.read_at = 0.0  # monotonic, of the last pass
+        self._raw: dict[int, bytes] = {}
         self._used: dict[int, Used] = {}
         self._last: dict[str, Process] = {}
+        self._made: dict[int, Made] = {}
         self._lasting: dict[int, Lasting] = {}
         self._names: dict[int, str] = {}
         self._roles: tuple[Role, ...] = ()
         self._matcher = Matcher(())
         self._templates: frozenset[str] = frozenset()
+        self._watched = 0  # how often the roles have been set
 
     def look_for(self, roles: Iterable[Role]) -> None:
         self._roles = tuple(roles)
         self._matcher = Matcher(self._roles)
         self._templates = frozenset(role.template for role in self._roles if role.template)
-        self._known.clear()
+        self._watched += 1
+        self.known.clear()
 
     def account(self, uid: int) -> str:
         """The account's name; its number when it has none."""
@@ -100,32 +124,60 @@ class Scanner:
         return self._names[uid]
 
     def scan(self, crontab: tuple[CronLine, ...] = ()) -> Pass:
-        """Read /proc once."""
+        """Read /proc once, without a pause."""
+        steps = self.steps(crontab)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: Pass = end.value
+                return found
+
+    def steps(self, crontab: tuple[CronLine, ...] = ()) -> Generator[None, None, Pass]:
+        """Read /proc once, with a pause after every SLICE_SECONDS."""
+        watched = self._watched
         now = time.monotonic()
+        accounts = yield from self.read(now)
+        stats, known = self.stats, self.known
+        chosen = self._choose(stats, known)
+        workers = yield from self._describe(chosen, stats, known, now, crontab)
+        if watched != self._watched:  # other roles meanwhile
+            self.known = {}
+        return Pass(workers, accounts, len(stats))
+
+    def read(self, now: float) -> Generator[None, None, dict[int, tuple[int, int, int, int]]]:
+        """Every process into `stats` and `known`; the numbers of each account."""
         uptime = time.clock_gettime(time.CLOCK_BOOTTIME)
+        until = time.monotonic() + SLICE_SECONDS
+        raw: dict[int, bytes] = {}
         stats: dict[int, procfs.Stat] = {}
-        for pid in procfs.pids():
-            found = procfs.stat(pid)
-            if found is not None:
-                stats[pid] = found
         known: dict[int, Known] = {}
         accounts: dict[int, tuple[int, int, int, int]] = {}
-        for pid, stat in stats.items():
-            entry = self._recall(stat, now, uptime)
+        for number, pid in enumerate(procfs.pids()):
+            if not number % 16 and time.monotonic() > until:
+                yield
+                until = time.monotonic() + SLICE_SECONDS
+            data = procfs.read_bytes(f"{procfs.PROC}/{pid}/stat")
+            if not data:
+                continue
+            # a process that did nothing has the same line as before
+            stat = self.stats.get(pid) if self._raw.get(pid) == data else procfs.parse_stat(data)
+            entry = self._recall(stat, now, uptime) if stat is not None else None
+            if stat is None:
+                continue
+            stats[pid], raw[pid] = stat, data
             if entry is None:
                 continue
             known[pid] = entry
             count, tasks, memory, sample = accounts.get(entry.uid, (0, 0, 0, pid))
             accounts[entry.uid] = (count + 1, tasks + stat.threads, memory + stat.rss, sample)
-        self._known = known
-        chosen = self._choose(stats, known)
-        workers = self._describe(chosen, stats, known, now, crontab)
-        return Pass(workers, accounts, len(stats))
+        self.stats, self._raw, self.known, self.read_at = stats, raw, known, now
+        return accounts
 
     # --- which ------------------------------------------------------------------------------------------------------
 
     def _recall(self, stat: procfs.Stat, now: float, uptime: float) -> Known | None:
-        entry = self._known.get(stat.pid)
+        entry = self.known.get(stat.pid)
         age = uptime - stat.start / procfs.TICKS
         if (
             entry is not None
@@ -145,7 +197,7 @@ class Scanner:
     def _choose(self, stats: dict[int, procfs.Stat], known: dict[int, Known]) -> dict[int, str]:
         """pid -> role ("" when only the unit's cgroup holds it) of every process to tell of."""
         own = {os.getpid()}
-        own.update(self._ancestors_of(os.getpid(), stats))
+        own.update(ancestors_of(os.getpid(), stats))
         chosen = {}
         for pid, entry in known.items():
             if pid in own or not entry.command:
@@ -153,7 +205,7 @@ class Scanner:
             if entry.role or self._in_role_unit(entry.unit):
                 chosen[pid] = entry.role
         for pid, role in [(pid, role) for pid, role in chosen.items() if role]:
-            for ancestor in self._ancestors_of(pid, stats):
+            for ancestor in ancestors_of(pid, stats):
                 if chosen.get(ancestor) == role and is_script_shell(known[ancestor].command):
                     # the script's own child is the worker; the script stays only when its unit holds it
                     if self._in_role_unit(known[ancestor].unit):
@@ -170,20 +222,6 @@ class Scanner:
         template = f"{prefix}@.service"
         return template in self._templates if self._roles else template != "user@.service"
 
-    def _ancestors_of(self, pid: int, stats: dict[int, procfs.Stat]) -> list[int]:
-        """Parent first, up to pid 1; a parent that started later than its child is a reused pid."""
-        found: list[int] = []
-        seen = {pid}
-        current = stats.get(pid)
-        while current is not None and current.ppid > 0 and current.ppid not in seen and len(found) < 64:
-            parent = stats.get(current.ppid)
-            if parent is None or parent.start > current.start:
-                break
-            found.append(parent.pid)
-            seen.add(parent.pid)
-            current = parent
-        return found
-
     # --- what -------------------------------------------------------------------------------------------------------
 
     def _describe(
@@ -193,22 +231,46 @@ class Scanner:
         known: dict[int, Known],
         now: float,
         crontab: tuple[CronLine, ...],
-    ) -> dict[str, Process]:
+    ) -> Generator[None, None, dict[str, Process]]:
         children: dict[int, list[int]] = {}
         if chosen:
             for stat in stats.values():
                 children.setdefault(stat.ppid, []).append(stat.pid)
         used: dict[int, Used] = {}
-        built: dict[int, Process] = {}
+        made: dict[int, Made] = {}
+        until = time.monotonic() + SLICE_SECONDS
         for pid, role in chosen.items():
-            built[pid] = self._process(stats[pid], known, role, stats, children, now, used, crontab)
+            if time.monotonic() > until:
+                yield
+                until = time.monotonic() + SLICE_SECONDS
+            stat = stats[pid]
+            above = tuple(ancestors_of(pid, stats))
+            below = tuple(sorted(children[pid])) if pid in children else ()
+            before = self._made.get(pid)
+            if (
+                before is not None
+                and before.stat is stat
+                and before.known is known[pid]
+                and (before.above, before.below, before.role) == (above, below, role)
+                and before.crontab is crontab
+                and before.process.cpu == 0  # it rested in the pass before too: the same is told of it
+                and [stats[each].name for each in above] == [each.name for each in before.process.ancestors]
+            ):
+                made[pid], used[pid] = before, self._used[pid]
+                continue
+            process = self._process(stat, known, role, above, below, stats, now, used, crontab)
+            made[pid] = Made(process, stat, known[pid], above, below, role, crontab)
         workers: dict[str, Process] = {}
-        helpers = _helpers(built)
-        for pid, process in built.items():
-            workers[process_key(process)] = msgspec.structs.replace(process, main=False) if pid in helpers else process
-        self._used = used
-        self._last = workers
-        self._lasting = {pid: self._lasting[pid] for pid in built}
+        helpers = helpers_of({pid: each.process for pid, each in made.items()})
+        for pid, each in made.items():
+            key, process = process_key(each.process), each.process
+            if pid in helpers:
+                last = self._last.get(key)
+                same = self._made.get(pid) is each and last is not None and not last.main
+                process = last if same and last is not None else msgspec.structs.replace(process, main=False)
+            workers[key] = process
+        self._used, self._made, self._last = used, made, workers
+        self._lasting = {pid: self._lasting[pid] for pid in made}
         return workers
 
     def _process(
@@ -216,8 +278,9 @@ class Scanner:
         stat: procfs.Stat,
         known: dict[int, Known],
         role: str,
+        line: tuple[int, ...],
+        below: tuple[int, ...],
         stats: dict[int, procfs.Stat],
-        children: dict[int, list[int]],
         now: float,
         used: dict[int, Used],
         crontab: tuple[CronLine, ...],
@@ -226,7 +289,6 @@ class Scanner:
         last = self._last.get(f"{pid}:{stat.start}")
         cpu, idle = self._cpu(stat, now, used, last)
         lasting = self._lasting_of(stat, entry)
-        line = self._ancestors_of(pid, stats)
         facts = ProcessFacts(
             pid=pid,
             ppid=stat.ppid,
@@ -255,11 +317,11 @@ class Scanner:
             user=facts.user,
             uid=entry.uid,
             state="S" if stat.state == "I" else stat.state,
-            started=round(self._boot_time + stat.start / procfs.TICKS, 2),
+            started=round(self.boot_time + stat.start / procfs.TICKS, 2),
             cgroup=entry.cgroup or "",
             unit=entry.unit,
             ancestors=tuple(Ancestor(pid=above.pid, name=above.name) for above in facts.ancestors),
-            children=tuple(sorted(children.get(pid, ()))),
+            children=below,
             rss=settle(stat.rss, last.rss if last else None, MEMORY_STEP),
             cpu=cpu,
             cpu_seconds=settle_seconds(stat.ticks / procfs.TICKS, last.cpu_seconds if last else None),
@@ -304,10 +366,15 @@ class Scanner:
             login_uid=procfs.audit_number(pid, "loginuid"),
             marks=marks,
             denied=tuple(denied),
-            session_service=self._session_service(entry.cgroup or ""),
+            session_service=self.session_service(entry.cgroup or ""),
         )
         self._lasting[pid] = lasting
         return lasting
+
+    def idle_for(self, pid: int, now: float) -> float | None:
+        """For how long a worker of the last pass has used no CPU at `now` (monotonic)."""
+        used = self._used.get(pid)
+        return round(now - used.idle_since, 1) if used is not None and used.idle_since is not None else None
 
     def _owner(self, facts: ProcessFacts, crontab: tuple[CronLine, ...], lasting: Lasting) -> Owner:
         """Decided again only when something it depends on is another."""
@@ -318,73 +385,11 @@ class Scanner:
             decided = lasting.decided = (facts, crontab, owner_of(facts, crontab, names))
         return decided[2]
 
-    def _session_service(self, cgroup: str) -> str:
+    def session_service(self, cgroup: str) -> str:
         unit = unit_of(cgroup)
         if not (unit.startswith("session-") and unit.endswith(".scope")):
             return ""
         return procfs.login_session(unit[8:-6]).get("SERVICE", "")
-
-
-def look_up(pids: Iterable[int]) -> tuple[tuple[PidState, ...], int]:
-    """Who has each pid now, and a pid that exists but is hidden (hidepid), 0 for none.
-
-    A zombie has ended: it holds nothing any more, so its pid counts as free.
-    """
-    states: list[PidState] = []
-    for pid in pids:
-        stat = procfs.stat(pid)
-        if stat is None and pid > 0 and procfs.hidden():
-            try:
-                os.kill(pid, 0)
-            except ProcessLookupError:
-                pass
-            except PermissionError:
-                return (), pid
-        alive = stat is not None and stat.state not in ("Z", "X")
-        states.append(
-            PidState(pid=pid, start=stat.start, name=stat.name) if stat is not None and alive else PidState(pid=pid)
-        )
-    return tuple(states), 0
-
-
-def settle_seconds(value: float, told: float | None) -> float:
-    return told if told is not None and abs(value - told) < 1.0 else round(value, 1)
-
-
-def same_but_age(now: Process, told: Process, elapsed: float) -> bool:
-    """Nothing is different except that `elapsed` seconds have gone by: the console ages the idle time by itself."""
-    state = told.state if now.state in "RS" and told.state in "RS" else now.state  # sampled at random: jitter
-    if msgspec.structs.replace(now, idle_for=told.idle_for, state=state) != told:
-        return False
-    if now.idle_for is None or told.idle_for is None:
-        return now.idle_for is told.idle_for
-    aged = told.idle_for + elapsed
-    if (aged >= WATCHED_LONG_ENOUGH) != (now.idle_for >= WATCHED_LONG_ENOUGH):
-        return False  # a verdict hangs on this side or that
-    return abs(aged - now.idle_for) < _IDLE_SLACK
-
-
-def _helpers(built: dict[int, Process]) -> set[int]:
-    """The pids that are not the main process of their worker.
-
-    Of processes with a role: those below another of the same role and owner. Of processes that only their unit's
-    cgroup holds: those below another of the unit, and those above one that has a role.
-    """
-    helpers: set[int] = set()
-    for pid, process in built.items():
-        for ancestor in process.ancestors:
-            above = built.get(ancestor.pid)
-            if above is None or _origin(above) != _origin(process):
-                continue
-            if process.role and not above.role:
-                helpers.add(above.ident.pid)
-            elif process.role == above.role or not process.role:
-                helpers.add(pid)
-    return helpers
-
-
-def _origin(process: Process) -> tuple[str, str, str]:
-    return process.owner.kind, process.owner.name, process.unit
 
 
 def _manager_uid(cgroup: str) -> int | None:

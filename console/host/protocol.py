@@ -13,22 +13,42 @@ and gets a `response` or an `error` with the same id. After `watch` the agent pu
 
 Keys: a unit's name; a process as "pid:start"; the host is one item; schedules are always sent in full. `holders` is
 sent in full, as the answer to `look_up`, before the response.
+
+`partial` units are their states alone, sent at once while the rest is still being read.
+
+What a person looks at is asked for: `unit_detail` and `host_detail` answer with a message of that name instead of a
+`response`. `follow_log` is answered when the journal is being read; its lines come as `log` messages, whose `follow`
+is the id of that request, until `stop_log`. A `log` message says why nothing comes as long as nothing can.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
 import msgspec
 
 from console.errors import HostError, Problem
-from console.fleet.model import CronLine, Hello, Host, PidState, Process, Role, Unit
+from console.fleet.model import (
+    CronLine,
+    Hello,
+    Host,
+    HostDetail,
+    LogLine,
+    PidState,
+    Process,
+    Role,
+    Unit,
+    UnitDetail,
+)
 
 PROTOCOL = 1
 LONGEST_LINE = 16 * 1024 * 1024  # bytes; 2000 processes with long command lines take about 2 MB
 LONGEST_REQUEST = 4 * 1024 * 1024
 
-METHODS = ("ping", "watch", "refresh", "look_up")
+METHODS = ("ping", "watch", "refresh", "look_up", "unit_detail", "host_detail", "follow_log", "stop_log")
+LOG_LINES = 2000  # most lines of history a follow may ask for
+LOG_UNITS = 2000  # most units, and globs, it may name
 
 
 class Watch(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,9 +64,33 @@ class LookUp(msgspec.Struct, frozen=True):
     pids: tuple[int, ...] = ()
 
 
+class UnitDetailOf(msgspec.Struct, frozen=True):
+    """Parameters of `unit_detail`."""
+
+    name: str
+
+
+class FollowLog(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Parameters of `follow_log`: names and globs of units, how many lines of history, or everything that came
+    after the entry with the cursor `after`."""
+
+    units: tuple[str, ...]
+    lines: int = 200
+    after: str = ""
+
+
+class StopLog(msgspec.Struct, frozen=True):
+    """Parameters of `stop_log`: the id of the `follow_log` request."""
+
+    follow: int
+
+
+Params = Watch | LookUp | UnitDetailOf | FollowLog | StopLog
+
+
 class Request(msgspec.Struct, frozen=True):
     """`id` comes back in the answer. Methods: ping, refresh (read everything now), watch (params: Watch),
-    look_up (params: LookUp)."""
+    look_up (LookUp), unit_detail (UnitDetailOf), host_detail, follow_log (FollowLog), stop_log (StopLog)."""
 
     id: int
     method: str
@@ -69,6 +113,27 @@ class Failure(msgspec.Struct, frozen=True, tag="error"):
     problem: Problem
 
 
+class UnitDetailAnswer(msgspec.Struct, frozen=True, tag="unit_detail"):
+    id: int
+    detail: UnitDetail
+
+
+class HostDetailAnswer(msgspec.Struct, frozen=True, tag="host_detail"):
+    id: int
+    detail: HostDetail
+
+
+class LogUpdate(msgspec.Struct, frozen=True, tag="log", omit_defaults=True):
+    """More lines of a follow, oldest first; `problem` holds until the next message of the follow."""
+
+    follow: int
+    lines: tuple[LogLine, ...] = ()
+    problem: Problem | None = None
+
+
+Answer = Response | UnitDetailAnswer | HostDetailAnswer
+
+
 class _Update(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     taken: float | None = None  # epoch seconds; None: the try failed
     took: float = 0.0
@@ -79,6 +144,7 @@ class _Update(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class UnitsUpdate(_Update, tag="units", frozen=True, kw_only=True):
     items: tuple[Unit, ...] = ()
+    partial: bool = False  # name, description, load, active and sub state alone are known yet
 
 
 class ProcessesUpdate(_Update, tag="processes", frozen=True, kw_only=True):
@@ -98,13 +164,24 @@ class HoldersUpdate(_Update, tag="holders", frozen=True, kw_only=True):
 
 
 Update = UnitsUpdate | ProcessesUpdate | HostUpdate | SchedulesUpdate | HoldersUpdate
-Message = Greeting | Response | Failure | UnitsUpdate | ProcessesUpdate | HostUpdate | SchedulesUpdate | HoldersUpdate
+Message = (
+    Greeting
+    | Response
+    | UnitDetailAnswer
+    | HostDetailAnswer
+    | Failure
+    | LogUpdate
+    | UnitsUpdate
+    | ProcessesUpdate
+    | HostUpdate
+    | SchedulesUpdate
+    | HoldersUpdate
+)
 
 _encoder = msgspec.json.Encoder()
 _message = msgspec.json.Decoder(Message)
 _request = msgspec.json.Decoder(Request)
 _watch = msgspec.json.Decoder(Watch)
-_look_up = msgspec.json.Decoder(LookUp)
 
 
 def process_key(process: Process) -> str:
@@ -116,7 +193,7 @@ def encode(message: Message | Request) -> bytes:
     return _encoder.encode(message) + b"\n"
 
 
-def encode_request(number: int, method: str, params: Watch | LookUp | None = None) -> bytes:
+def encode_request(number: int, method: str, params: Params | None = None) -> bytes:
     body = msgspec.Raw(_encoder.encode(params) if params is not None else b"{}")
     return encode(Request(id=number, method=method, params=body))
 
@@ -190,12 +267,15 @@ def decode_watch(request: Request) -> Watch:
     return watch
 
 
-def decode_look_up(request: Request) -> LookUp:
-    """The parameters of a `look_up` request. HostError names the wrong field."""
+P = TypeVar("P", LookUp, UnitDetailOf, FollowLog, StopLog)
+
+
+def decode_params(request: Request, kind: type[P]) -> P:
+    """The parameters of a request. HostError names the wrong field."""
     try:
-        return _look_up.decode(bytes(request.params))
+        return msgspec.json.decode(bytes(request.params), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise HostError("request look_up", f"parameters not understood: {error}") from error
+        raise HostError(f"request {request.method}", f"parameters not understood: {error}") from error
 
 
 class Lines:

@@ -6,7 +6,8 @@ What systemd does not signal is mended here:
 
 - a reload of the manager removes and adds every unit: nothing is told until it ends, then everything is read again;
 - UnitNew of a unit that is known is passed over (asking for an unloaded unit loads it, which signals UnitNew);
-- a re-executed manager and lost signals: states are compared with one listing every RELIST_SECONDS;
+- a re-executed manager and lost signals: states are compared with one listing every RELIST_SECONDS, and the manager is
+  asked whether it lives when it has said nothing for PING_SECONDS; nothing else is asked while nothing happens;
 - the bus going away ends `follow` with BusLost; the caller connects again.
 
 ListUnitFiles is never called: it takes 0.7 s, in which the manager does nothing else.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
+import math
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -35,11 +37,16 @@ from console.host.bus import (
 )
 from console.host.units import invocation_of, keep
 
-PUMP_SECONDS = 0.02  # longest time one visit to the bus may take, so that the agent answers meanwhile
-GATHER_SECONDS = 0.05  # signals that come within this time are told together
-RELIST_SECONDS = 10.0
+SLICE_SECONDS = 0.01  # longest time without a turn of the event loop, so that the agent answers meanwhile
+GATHER_SECONDS = 0.03  # signals that come within this time are told together
+RELIST_SECONDS = 30.0
+PING_SECONDS = 10.0
 RELOAD_SECONDS = 5.0  # a reload whose end is not signalled (daemon-reexec) is taken as ended
 SUSPECT_SECONDS = 1.0
+# After units came or went, and after jobs ended, the states are compared with a listing, but not while that goes on:
+# a listing waits for a manager that starts two hundred units. (seconds of rest, longest time until then)
+COMING_SECONDS = (0.1, 1.0)
+ENDED_SECONDS = (1.0, 30.0)
 EVERY_INSTANCE = "*@*.service"
 
 _UNLOADED: Properties = {
@@ -54,9 +61,17 @@ _UNLOADED: Properties = {
 class UnitTable:
     """Properties of every unit that is looked at, by name; `changed` is called when some are different."""
 
-    def __init__(self, user_manager: bool, changed: Callable[[], None]) -> None:
+    def __init__(self, user_manager: bool, changed: Callable[[], None], listed: Callable[[], None]) -> None:
+        """`listed` is called when the states are known (`listed`), before the properties are."""
         self.properties: dict[str, Properties] = {}
-        self.revisions: dict[str, int] = {}  # by unit: another number means that a property is another
+        self.listed: dict[str, Listed] = {}
+        self.altered: set[str] = set()  # units of which a property is another; whoever uses them takes them out
+        self._listed = listed
+        self._groups: dict[str, bytes] = {}  # the last control group of each: the next run has the same
+        self._compare_at = math.inf  # monotonic: when the states are to be compared, and when at the latest
+        self._compare_latest = math.inf
+        self._heard = 0.0  # monotonic, when the manager said something
+        self._paths: dict[bytes, bool] = {}
         self._suspects: dict[str, tuple[float, Listed]] = {}
         self.version = ""
         self._user_manager = user_manager
@@ -83,6 +98,7 @@ class UnitTable:
         templates = dict.fromkeys(role.template for role in roles if role.template)
         self._globs = tuple(name.replace("@.", "@*.", 1) for name in templates) if roles else (EVERY_INSTANCE,)
         self._relist = True
+        self._paths.clear()
         self._wake.set()
 
     @property
@@ -101,7 +117,7 @@ class UnitTable:
             self.version = self._ask.version()
             self._inbox = []
             self._listen = Connection(self._user_manager)
-            self._listen.subscribe(self._inbox)
+            self._listen.subscribe(self._inbox, self._wanted_path)
         except HostError:
             self.close()
             raise
@@ -121,7 +137,7 @@ class UnitTable:
         if self._listen is None or self._lost is not None:
             return
         try:
-            more = self._listen.pump(PUMP_SECONDS)
+            more = self._listen.pump(SLICE_SECONDS)
         except BusLost as lost:
             self._lose(lost)
             return
@@ -131,6 +147,7 @@ class UnitTable:
         if more:  # the descriptor may not become readable again for what sd-bus has read already
             asyncio.get_running_loop().call_soon(self._pump)
         if self._inbox:
+            self._heard = time.monotonic()
             self._wake.set()
 
     def _lose(self, lost: BusLost) -> None:
@@ -151,7 +168,7 @@ class UnitTable:
                 await self._read_all()
                 self._changed()
             soon = self._reloading_since is not None or self._suspects
-            timeout = 0.5 if soon else max(0.0, next_listing - time.monotonic())
+            timeout = 0.5 if soon else max(0.0, min(next_listing, self._compare_at) - time.monotonic())
             try:
                 await asyncio.wait_for(self._wake.wait(), timeout)
                 await asyncio.sleep(GATHER_SECONDS)
@@ -166,6 +183,10 @@ class UnitTable:
                 self._relist = True
             if time.monotonic() >= next_listing:
                 next_listing = time.monotonic() + RELIST_SECONDS
+                self._compare_soon((0.0, 0.0) if time.monotonic() - self._heard > 1.0 else ENDED_SECONDS)
+            if time.monotonic() >= self._compare_at:
+                next_listing = time.monotonic() + RELIST_SECONDS
+                self._compare_at = self._compare_latest = math.inf
                 if not self.quiet:
                     changed |= await self._compare_states()
             if self._suspects and not self.quiet:
@@ -174,8 +195,10 @@ class UnitTable:
                 self._changed()
 
     def ping(self) -> None:
-        """HostError when the manager does not answer."""
-        self._asking().ping()
+        """HostError when the manager does not answer; it is asked only when it has said nothing for a while."""
+        if time.monotonic() - self._heard > PING_SECONDS:
+            self._asking().ping()
+            self._heard = time.monotonic()
 
     def _asking(self) -> Connection:
         if self._ask is None:
@@ -187,26 +210,52 @@ class UnitTable:
     def _wanted(self, name: str) -> bool:
         return name in self._desired or any(fnmatch.fnmatchcase(name, glob) for glob in self._globs)
 
+    def _wanted_path(self, path: bytes) -> bool:
+        known = self._paths.get(path)
+        if known is None:
+            if len(self._paths) > 10_000:
+                self._paths.clear()
+            known = self._paths[path] = self._wanted(unit_of_path(path))
+        return known
+
     async def _read_all(self) -> None:
         """List and read everything again; bounded work between turns of the event loop."""
         ask = self._asking()
         self._relist, self._reading = False, True
         rows = {row.name: row for row in ask.list_by_names(list(self._desired))}
         rows.update((row.name, row) for row in ask.list_by_patterns(list(self._globs)) if _instance(row))
+        self.listed = rows
+        self._listed()
         fresh: dict[str, Properties] = {}
+        self._groups = {}
+        like: dict[str, Properties] = {}  # by template: the properties of its first instance
+        until = time.monotonic()
         for row in rows.values():
-            fresh[row.name] = self._read(row)
-            await asyncio.sleep(0)
+            fresh[row.name] = self._read(row, like)
+            if time.monotonic() > until:
+                await asyncio.sleep(0)
+                until = time.monotonic() + SLICE_SECONDS
             if self._lost is not None:
                 raise self._lost
         self.properties = fresh
         self._suspects = {}
-        self.revisions = {name: self.revisions.get(name, 0) + 1 for name in fresh}
+        self.altered.update(fresh)
+        self._heard = time.monotonic()
         self._reading = False
 
-    def _read(self, row: Listed) -> Properties:
+    def _read(self, row: Listed, like: dict[str, Properties] | None = None) -> Properties:
+        found: Properties | None = None
+        template = row.name.partition("@")[0]
         try:
-            return keep(self._asking().properties(row.name))
+            if like is not None and template in like and row.load == "loaded":
+                found = self._asking().standing(row, like[template])
+            if found is None:
+                found = keep(self._asking().properties(row.name))
+                if like is not None and found.get(b"LoadState") == b"loaded":
+                    like.setdefault(template, found)
+            if found.get(b"ControlGroup"):
+                self._groups[row.name] = found[b"ControlGroup"]
+            return found
         except Refused:  # it was unloaded meanwhile, or has a name that cannot be loaded
             return {
                 b"LoadState": row.load.encode(),
@@ -256,7 +305,7 @@ class UnitTable:
         return bool(due)
 
     def _altered(self, name: str) -> None:
-        self.revisions[name] = self.revisions.get(name, 0) + 1
+        self.altered.add(name)
 
     # --- signals ---------------------------------------------------------------------------------------------------
 
@@ -264,9 +313,13 @@ class UnitTable:
         """Apply the signals that have arrived; True when something is different."""
         messages = inbox[:]
         del inbox[: len(messages)]
-        changed = compare = False
+        changed = False
         ran: set[str] = set()
+        until = time.monotonic() + SLICE_SECONDS
         for member, path, body in messages:
+            if time.monotonic() > until:
+                await asyncio.sleep(0)
+                until = time.monotonic() + SLICE_SECONDS
             if member == "Reloading":
                 self._reloading_since = time.monotonic() if body else None
                 self._relist = True
@@ -277,7 +330,7 @@ class UnitTable:
                     name = unit_of_path(path)
                     known = self.properties.get(name)
                     if known is None:
-                        compare |= self._wanted(name)
+                        self._compare_soon(COMING_SECONDS)
                     elif _apply(known, body, ran, name):
                         self._altered(name)
                         self._suspects.pop(name, None)
@@ -285,25 +338,41 @@ class UnitTable:
             elif member in ("UnitNew", "UnitRemoved", "JobRemoved") and isinstance(body, list):
                 name = body[2 if member == "JobRemoved" else 0].decode("utf-8", "replace")
                 if member == "UnitNew":
-                    compare |= name not in self.properties and self._wanted(name)
-                else:
-                    compare |= name in self.properties
+                    if name not in self.properties and self._wanted(name):
+                        self._compare_soon(COMING_SECONDS)
+                elif name in self.properties:
+                    self._compare_soon(COMING_SECONDS if member == "UnitRemoved" else ENDED_SECONDS)
         if self.quiet:
             return changed
         for name in ran:
-            self._read_group(name)
-        if compare:
-            changed |= await self._compare_states()
+            self._know_group(name)
+            if time.monotonic() > until:
+                await asyncio.sleep(0)
+                until = time.monotonic() + SLICE_SECONDS
         return changed
 
-    def _read_group(self, name: str) -> None:
-        """ControlGroup is not signalled; a new run has one."""
+    def _compare_soon(self, seconds: tuple[float, float]) -> None:
+        rest, longest = seconds
+        now = time.monotonic()
+        self._compare_latest = min(self._compare_latest, now + longest)
+        # what is due earlier stays so unless the same thing goes on
+        due = now + rest
+        self._compare_at = min(
+            self._compare_latest, due if self._compare_at == math.inf else max(self._compare_at, due)
+        )
+
+    def _know_group(self, name: str) -> None:
+        """ControlGroup is not signalled; a new run has one, and it is that of the last run if there was one."""
         known = self.properties.get(name)
-        if known is not None:
+        if known is None:
+            return
+        if name not in self._groups:
             try:
-                known[b"ControlGroup"] = self._asking().property(unit_path(name), SERVICE, b"ControlGroup", b"s")
+                self._groups[name] = self._asking().property(unit_path(name), SERVICE, b"ControlGroup", b"s") or b""
             except Refused:
-                known[b"ControlGroup"] = b""
+                return
+        if known.get(b"ControlGroup") != self._groups[name]:
+            known[b"ControlGroup"] = self._groups[name]
             self._altered(name)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from console.fleet.model import Role, Unit
 from console.host import journal, kernel_log, procfs
+from console.host.bus import Properties
 from console.host.cgroups import Hierarchy, Usage
 from console.host.deltas import MEMORY_STEP, settle
 from console.host.systemd import UnitTable
@@ -22,7 +23,14 @@ _NEAR = 0.7  # share of its limit from which on as well
 _ASK_AGAIN = 15.0  # seconds between two questions to the journal about one unit that goes on restarting
 _LATE = 1.5  # seconds after which a unit that failed is asked about once more: the journal is written behind
 _OFTEN = 2
+_HEALTHY_EVERY = 3  # of so many passes one reads the memory of a unit that is old and far from its limit
+_LIMITS_SECONDS = 30.0  # how often the limits in the group's files are read
+_SLICE_SECONDS = 0.01
+_YOUNG_AT_ONCE = 50  # of the young units so many are read at a time, in turns
 _AT_ONCE = 8  # units the journal is asked about in one go
+
+
+_UNKNOWN = Usage()
 
 
 class Asked(NamedTuple):
@@ -50,75 +58,144 @@ class UnitSource:
         self._restarts: dict[str, Restarts] = {}
         self._told: dict[str, journal.Told] = {}
         self._asked: dict[str, Asked] = {}
-        self._made: dict[str, tuple[int, Unit]] = {}  # by unit: the revision of its properties, and what they say
+        self._limits_at: dict[str, float] = {}  # monotonic
+        self._young: dict[str, float] = {}  # units with a limit, and until when they are young (epoch)
+        self._near: set[str] = set()  # units near their memory limit
+        self._dirty: set[str] = set()  # measured, or asked about, since they were built
+        self._restless: set[str] = set()  # what is told of them changes as time goes by
+        self._pass = 0
+        self._turn = 0
         self._units: dict[str, Unit] = {}
 
     def look_at(self, roles: Iterable[Role]) -> None:
         self._table.look_at(roles)
 
-    def measure(self, only_urgent: bool = False) -> None:
-        """Read the cgroup files of the running units; `only_urgent`: of those that are young or near their limit."""
-        now = time.time()
-        for name, unit in self._units.items():
-            if unit.cgroup and _runs(unit) and (not only_urgent or _urgent(unit, now)):
-                self._measure(name, unit.cgroup, unit.invocation)
-            elif not only_urgent:
-                self._usage.pop(name, None)
+    def measure(self, only_urgent: bool = False) -> Generator[None, None, None]:
+        """Read the cgroup files of the running units, with a pause after every 10 ms; `only_urgent`: of those that
+        are young or near their limit. Of the others a third is read each time."""
+        now, until = time.time(), time.monotonic() + _SLICE_SECONDS
+        if not only_urgent:
+            self._pass += 1
+            for name in [name for name, young in self._young.items() if young < now]:
+                del self._young[name]
+        if only_urgent:
+            first = self._turn % max(1, len(self._young))
+            self._turn += _YOUNG_AT_ONCE
+            young = [*self._young, *self._young][first : first + min(len(self._young), _YOUNG_AT_ONCE)]
+            names = [*self._near, *(name for name in young if name not in self._near)]
+        else:
+            names = list(self._units)
+        for name in names:
+            unit = self._units.get(name)
+            if unit is None or not unit.cgroup or not _runs(unit):
+                continue
+            healthy = name not in self._near and name not in self._young
+            if healthy and (hash(name) + self._pass) % _HEALTHY_EVERY and name in self._usage:
+                continue
+            self._measure(name, unit.cgroup, unit.invocation)
+            if time.monotonic() > until:
+                yield
+                until = time.monotonic() + _SLICE_SECONDS
 
     def anything_urgent(self) -> bool:
-        now = time.time()
-        return any(_runs(unit) and _urgent(unit, now) for unit in self._units.values())
+        return bool(self._near or self._young)
 
     def _measure(self, name: str, cgroup: str, invocation: str) -> None:
-        usage = self._hierarchy.usage(cgroup)
+        before, now = self._usage.get(name), time.monotonic()
+        limits_known = before is not None and now - self._limits_at.get(name, 0.0) < _LIMITS_SECONDS
+        usage = self._hierarchy.usage(cgroup, before if limits_known else None)
+        if not limits_known:
+            self._limits_at[name] = now
         if usage.memory is None and usage.tasks is None:
             return  # gone just now: what was seen last stays until the unit is told to be dead
-        self._usage[name] = usage
+        if usage != before:
+            self._usage[name] = usage
+            self._dirty.add(name)
+        limit = usage.limit
+        if limit is not None and (usage.memory or 0) > _NEAR * limit:
+            self._near.add(name)
+        else:
+            self._near.discard(name)
         seen = max(usage.peak or 0, usage.memory or 0)
         peak = self._peaks.get(name)
         if peak is None or peak.invocation != invocation:
             if seen:
                 self._peaks[name] = Peak(invocation, seen)
+                self._dirty.add(name)
         elif seen > peak.memory:
             peak.memory = seen
+            self._dirty.add(name)
+
+    def stated(self) -> tuple[Unit, ...]:
+        """Name, description and states of every unit that has been listed, before its properties are known."""
+        return tuple(
+            Unit(name=row.name, description=row.description, load=row.load, active=row.active, sub=row.sub)
+            for row in self._table.listed.values()
+        )
 
     def build(self, told: dict[str, Unit]) -> dict[str, Unit]:
-        """Every unit now; numbers that jitter stay as `told` while they are close to it."""
+        """Every unit now; numbers that jitter stay as `told` while they are close to it.
+
+        Made again are those of which something is another since the last time; the rest are the same objects.
+        """
         now = time.monotonic()
+        properties = self._table.properties
+        again = self._dirty | self._table.altered | self._restless
+        self._dirty, self._table.altered, self._restless = set(), set(), set()
         units: dict[str, Unit] = {}
-        for name, properties in self._table.properties.items():
-            revision = self._table.revisions.get(name, 0)
-            made = self._made.get(name)
-            if made is None or made[0] != revision:
-                made = self._made[name] = (revision, unit_from(name, properties))
-            unit = made[1]
-            restarts = self._restarts.setdefault(name, Restarts(now))
-            restarts.saw(unit.restarts, unit.invocation, now)
-            alive = _runs(unit)
-            if alive and unit.cgroup and (name not in self._usage or self._units[name].invocation != unit.invocation):
-                self._usage.pop(name, None)
-                self._measure(name, unit.cgroup, unit.invocation)
-            usage = self._usage.get(name, Usage()) if alive else Usage()
-            peak = self._peaks.get(name)
-            peak_now = peak.memory if peak and peak.invocation == unit.invocation else None
-            before = told.get(name)
-            lines = self._told.get(name)
-            units[name] = msgspec.structs.replace(
-                unit,
-                restarts_per_minute=restarts.per_minute(now),
-                memory_now=settle(usage.memory, before.memory_now if before else None, MEMORY_STEP),
-                memory_peak=settle(peak_now, before.memory_peak if before else None, MEMORY_STEP),
-                memory_enforced=_enforced(unit.memory_max, usage),
-                tasks_now=usage.tasks,
-                start_limit_hit=self._start_limit(unit, prevents_restart(properties), lines),
-                last_log=lines.lines if lines and _in_trouble(unit) else (),
-                last_words=lines.own if lines and _in_trouble(unit) else "",
-            )
-        for memory in (self._restarts, self._usage, self._peaks, self._told, self._asked, self._made):
-            for name in [name for name in memory if name not in units]:
-                del memory[name]
+        for name in properties:
+            known = self._units.get(name)
+            if known is not None and name not in again and (name in told or not told):
+                units[name] = known
+            else:
+                units[name] = self._build(name, properties[name], told.get(name), now)
+        if len(self._units) != len(units) or self._units.keys() != units.keys():
+            self._forget(units)
         self._units = units
         return units
+
+    def _build(self, name: str, properties: Properties, before: Unit | None, now: float) -> Unit:
+        unit = unit_from(name, properties)
+        restarts = self._restarts.setdefault(name, Restarts(now))
+        restarts.saw(unit.restarts, unit.invocation, now)
+        per_minute = restarts.per_minute(now)
+        if per_minute is None or per_minute > 0 or unit.active == "failed":
+            self._restless.add(name)
+        alive = _runs(unit)
+        if not alive:
+            self._usage.pop(name, None)
+            self._near.discard(name)
+            self._young.pop(name, None)
+        elif unit.cgroup:
+            known = self._units.get(name)
+            if name not in self._usage or known is None or known.invocation != unit.invocation:
+                self._usage.pop(name, None)
+                if unit.memory_max is not None and unit.started is not None and time.time() < unit.started + _YOUNG:
+                    self._young[name] = unit.started + _YOUNG
+                self._measure(name, unit.cgroup, unit.invocation)
+                self._dirty.discard(name)
+        usage = self._usage.get(name, _UNKNOWN)
+        peak = self._peaks.get(name)
+        peak_now = peak.memory if peak and peak.invocation == unit.invocation else None
+        lines = self._told.get(name)
+        made = msgspec.structs.replace(
+            unit,
+            restarts_per_minute=per_minute,
+            memory_now=settle(usage.memory, before.memory_now if before else None, MEMORY_STEP),
+            memory_peak=settle(peak_now, before.memory_peak if before else None, MEMORY_STEP),
+            memory_enforced=_enforced(unit.memory_max, usage),
+            tasks_now=usage.tasks,
+            start_limit_hit=self._start_limit(unit, prevents_restart(properties), lines),
+        )
+        if lines and _in_trouble(unit):
+            made = msgspec.structs.replace(made, last_log=lines.lines, last_words=lines.own)
+        return made
+
+    def _forget(self, units: dict[str, Unit]) -> None:
+        for memory in (self._restarts, self._usage, self._peaks, self._told, self._asked, self._limits_at, self._young):
+            for name in [name for name in memory if name not in units]:
+                del memory[name]
+        self._near &= units.keys()
 
     def _start_limit(self, unit: Unit, prevented: bool, told: journal.Told | None) -> bool:
         """Result= says so for some units only (252 keeps exit-code); else the journal; else what Restart= implies."""
@@ -166,6 +243,7 @@ class UnitSource:
                     told = told._replace(lines=(*told.lines, killed))
                 if unit.name in self._asked:
                     self._told[unit.name] = told
+                    self._dirty.add(unit.name)
 
         async with asyncio.timeout(timeout):
             await asyncio.gather(*(one(unit) for unit in units))
@@ -207,13 +285,6 @@ def _in_trouble(unit: Unit) -> bool:
         or unit.sub == "auto-restart"
         or (unit.restarts > 0 and (unit.restarts_per_minute or 0) > 0)
     )
-
-
-def _urgent(unit: Unit, now: float) -> bool:
-    if unit.memory_max is None:
-        return False
-    young = unit.started is not None and now - unit.started < _YOUNG
-    return young or (unit.memory_now or 0) > _NEAR * unit.memory_max
 
 
 def _enforced(memory_max: int | None, usage: Usage) -> bool | None:

@@ -67,6 +67,16 @@ def target(database: Database) -> str:
 
 STATEMENT_TIMEOUT = 5.0  # seconds, the server's own
 LOCK_TIMEOUT = 2.0
+# Every statement of the console stops at a limit after some entries of an index that has their order, whatever the
+# planner expects (where nothing was analysed, one row): it must not compile, start workers, or read all rows first.
+# "off" is a preference: without such an index the table is read and sorted all the same.
+PLANNING = {
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_sort": "off",
+}
 
 
 async def connect(database: Database, *, read_only: bool, application: str = "worktop") -> tuple[Connection, bool]:
@@ -86,14 +96,18 @@ async def connect(database: Database, *, read_only: bool, application: str = "wo
         raise
 
 
-async def in_transaction(connection: Connection, question: Callable[[], Awaitable[T]]) -> T:
+async def in_transaction(
+    connection: Connection, question: Callable[[], Awaitable[T]], statement_timeout: float = STATEMENT_TIMEOUT
+) -> T:
     """The answer to a question that only reads, with the timeouts set for it alone: what a pool needs."""
     async with connection.transaction():  # BEGIN READ ONLY
-        await _set(connection, local=True, read_only=True)
+        await _set(connection, local=True, read_only=True, statement_timeout=statement_timeout)
         return await question()
 
 
-async def _set(connection: Connection, local: bool, read_only: bool) -> bool:
+async def _set(
+    connection: Connection, local: bool, read_only: bool, statement_timeout: float = STATEMENT_TIMEOUT
+) -> bool:
     """Set timeouts and read-only for the transaction, or for the session; False when a pool stands between.
 
     Then nothing is set for the session: the pool gives the server's connection to others, with all that was set. A
@@ -101,12 +115,14 @@ async def _set(connection: Connection, local: bool, read_only: bool) -> bool:
     """
     result = await connection.execute(
         """SELECT set_config('statement_timeout', %s, %s), set_config('lock_timeout', %s, %s),
-                  set_config('default_transaction_read_only', %s, %s)
+                  set_config('default_transaction_read_only', %s, %s),
+                  (SELECT count(set_config(name, value, %s)) FROM unnest(%s::text[], %s::text[]) AS one(name, value))
            WHERE %s OR pg_backend_pid() = %s""",
         (
-            f"{STATEMENT_TIMEOUT * 1000:.0f}", local,
+            f"{statement_timeout * 1000:.0f}", local,
             f"{LOCK_TIMEOUT * 1000:.0f}", local,
             "on" if read_only else "off", local,
+            local, list(PLANNING), list(PLANNING.values()),
             local, connection.info.backend_pid,
         ),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from console.errors import QueueError
 from console.fleet.model import Value
 from console.queue.connection import conninfo, queue_error, target
 
-VERSION = 1  # what schema.sql records
+VERSION = 2  # what schema.sql records
 _LOCK = 0x776F726B746F7001  # "worktop" and a number; the same for everybody who installs
 
 

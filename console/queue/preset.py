@@ -30,9 +30,11 @@ from typing import Literal
 import msgspec
 
 from console.errors import ConfigError
+from console.fleet.model import JobSort
 from console.queue.times import Encoding
 
-StateName = Literal["waiting", "scheduled", "running", "done", "failed"]
+StateName = Literal["waiting", "scheduled", "running", "done", "failed"]  # as the rows are kept
+ListedState = Literal["waiting", "running", "stuck", "failed", "done"]  # as a person asks for them
 
 _PLACEHOLDERS = ("schema", "now", "table")
 _HOLDER_PARTS = ("host", "unit", "pid", "start", "boot_id")
@@ -74,6 +76,9 @@ class State(_Data, frozen=True, rename={"from_": "from"}):
     due: str = ""  # waiting only: the job may be claimed now; the others are scheduled
     from_: str = ""  # "" : the preset's
     fields: Fields = Fields()  # those that differ from the preset's
+    # orders of pages that an index over (queue, what is sorted by, id) serves, of columns that are never NULL; what
+    # "age" and the others sort by is in pages.py. Sorting by id is always taken to be served.
+    orders: tuple[JobSort, ...] = ()
 
 
 class States(_Data, frozen=True):

@@ -1,60 +1,43 @@
-"""The SQL of everything the console reads, built from a preset. This is the only place with such SQL.
+"""The SQL of what the console reads at each poll, built from a preset; pages of jobs are in pages.py.
 
-Each statement visits a handful of index entries, whatever the size of the table: counts stop at a cap, lists have a
-limit, and both go queue by queue (a LATERAL per queue), because an index that starts with the queue then gives the
-order for nothing. Comparisons stay in the columns' own encoding (times.py) so that indexes serve them.
+Each statement visits a handful of index entries, whatever the size of the table: counts stop at a cap and lists have a
+limit.
 
     queues      which queues there are: a loose scan, one index entry per queue
     counts      one row per asked (queue, types): due, scheduled, running, stuck, failed, rates, ages
     running     the running jobs of some queues, longest overdue first
-    page        one state of some queues in the order of ids, newest first for what has ended, after an id
     job         one job by its id, with its payload
+    total       how many jobs of one state there are in some queues, up to the cap
+    done        as counts, of done jobs
+    estimates   a plan that tells how many rows the server believes there are; nothing is read
+    ended       how many jobs ended in each of the last minutes
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Literal, LiteralString
 
-import msgspec
 from psycopg import sql
 
-from console.fleet.model import JobState
+from console.fleet.model import JobSort
 from console.queue import preset as presets
-from console.queue.preset import Expression, Field, Preset
-from console.queue.rows import COUNT_CAP, COUNT_COLUMNS, HOLDER_COLUMNS, JOB_COLUMNS, RATE_MINUTES
-from console.queue.times import Encoding, ago, to_timestamptz
+from console.queue.preset import ListedState, Preset
+from console.queue.render import EVERY_STATE, Part, Rendered, Rows, age, epoch
+from console.queue.rows import COUNT_CAP, COUNT_COLUMNS, COUNTED, RATE_MINUTES
+from console.queue.times import at_minute
 
-ListedState = Literal["waiting", "running", "stuck", "failed", "done"]
+__all__ = ["ListedState", "Reads"]
 
 RATE_CAP = 60_000  # ended jobs counted for a rate; more than 12 000 a minute are shown as 12 000
+TYPE_SCAN = 1_000  # rows among which the first of a type is looked for
 RUNNING_CAP = 500
 QUEUES_CAP = 200
 PAYLOAD_CAP = 65_536  # characters of a payload that are read
-ERROR_CAP = 4_000  # characters of an error in lists; a single job has all of it
 
-Part = sql.Composable
-_EVERY_STATE: tuple[presets.StateName, ...] = ("waiting", "scheduled", "running", "done", "failed")
-_ROWS_OF: dict[ListedState, tuple[presets.StateName, ...]] = {
-    "waiting": ("waiting", "scheduled"),
-    "running": ("running",),
-    "stuck": ("running",),
-    "done": ("done",),
-    "failed": ("failed",),
-}
+_ASKED = "jsonb_to_recordset(%(asked)s::jsonb) AS asked(place integer, queue text, types text[], wanted text[])"
 
 
-class Rows(msgspec.Struct, frozen=True):
-    """Where the rows of one state are: a FROM list, a condition, and the fields there."""
-
-    state: JobState
-    from_: Part
-    where: Part
-    fields: presets.Fields
-
-
-class Reads:
+class Reads(Rendered):
     """The statements for one preset in one schema.
 
     Without `by_type` counts do not look at types, and most need the index only. `queues` are needed only where each
@@ -62,19 +45,15 @@ class Reads:
     """
 
     def __init__(self, preset: Preset, schema: str, *, by_type: bool = False, queues: Sequence[str] = ()) -> None:
-        self._preset = preset
-        self._schema = schema
-        self._queues = tuple(queues)
+        super().__init__(preset, schema, queues)
         self._by_type = by_type
-
-    # --- statements ------------------------------------------------------------------------------------------------
 
     def queues(self) -> sql.Composed:
         """No parameters. -> (queue)"""
-        listed = self._preset.queues or (self._preset.per_queue.queues if self._preset.per_queue else "")
+        listed = self.preset.queues or (self.preset.per_queue.queues if self.preset.per_queue else "")
         if listed:
             return sql.SQL("SELECT listed.* FROM ({query}) AS listed LIMIT {cap}").format(
-                query=self._raw(listed), cap=sql.Literal(QUEUES_CAP)
+                query=self.raw(listed), cap=sql.Literal(QUEUES_CAP)
             )
         return sql.SQL(
             """WITH RECURSIVE found(queue) AS (
@@ -85,287 +64,270 @@ class Reads:
                    FROM found WHERE found.queue IS NOT NULL
                ) SELECT queue FROM found WHERE queue IS NOT NULL LIMIT {cap}"""
         ).format(
-            queue=self._field(self._preset.fields.queue),
-            from_=self._raw(self._preset.from_),
+            queue=self.field(self.preset.fields.queue),
+            from_=self.raw(self.preset.from_),
             cap=sql.Literal(QUEUES_CAP),
         )
 
-    def counts(self) -> sql.Composed:
-        """Parameter asked: a JSON array of {"place", "queue", "types" or null}. -> place, the clock, COUNT_COLUMNS"""
-        waiting, scheduled = self._rows("waiting"), self._rows("scheduled")
-        running, done, failed = self._rows("running"), self._rows("done"), self._rows("failed")
-        due = self._condition(self._preset.states.waiting.due)
-        later: list[Part] = [self._counted(scheduled)] if scheduled else []
-        if due is not None:
-            later.append(self._counted(waiting, sql.SQL("NOT ({})").format(due)))
+    def counts(self, cap: int = COUNT_CAP) -> sql.Composed:
+        """Parameter asked: a JSON array of {"place", "queue", "types" or null, "wanted"}.
+
+        -> place, the clock, COUNT_COLUMNS, the seconds this took so far
+
+        Of COUNTED only the columns in `wanted` are counted, the others are NULL. A number is an array of two: how many
+        rows of the types there are among how many that were looked at, up to the cap and one.
+        """
+        waiting, scheduled = self.rows("waiting"), self.rows("scheduled")
+        running, done, failed = self.rows("running"), self.rows("done"), self.rows("failed")
+        due = self.due()
+        not_due = [sql.SQL("NOT ({})").format(due)] if due is not None else [sql.SQL("false")]
         columns: dict[str, Part] = {
-            "waiting": self._counted(waiting, *([due] if due is not None else [])),
-            "scheduled": sql.SQL(" + ").join(later) if later else sql.Literal(0),
-            "running": self._counted(running),
-            "stuck": self._counted(running, self.stuck()),
-            "failed": self._counted(failed),
-            "oldest_waiting": self._oldest(waiting, due),
+            "waiting": self._counted([(waiting, [due] if due is not None else [])], "age", cap + 1),
+            "scheduled": self._counted([(scheduled, []), (waiting, not_due)], "age", cap + 1),
+            "running": self._counted([(running, [])], cap=cap + 1),
+            "stuck": self._counted([(running, [self.stuck()])], "overdue", cap + 1),
+            "failed": self._counted([(failed, [])], cap=cap + 1),
             "done_recently": self._recent(done),
             "failed_recently": self._recent(failed),
+            "oldest_waiting": self._oldest(waiting, due),
             "last_finished": sql.SQL("least({}, {})").format(self._youngest(done), self._youngest(failed)),
         }
-        return sql.SQL(
-            """SELECT asked.place, extract(epoch FROM now())::float8, {columns}
-               FROM jsonb_to_recordset(%(asked)s::jsonb) AS asked(place integer, queue text, types text[])"""
-        ).format(columns=sql.SQL(", ").join(columns[name] for name in COUNT_COLUMNS))
+        for name in COUNTED:
+            columns[name] = sql.SQL("CASE WHEN {} = ANY (asked.wanted) THEN {} END").format(
+                sql.Literal(name), columns[name]
+            )
+        return sql.SQL("""SELECT asked.place, date_part('epoch', now()), {},
+                      date_part('epoch', clock_timestamp() - statement_timestamp()) FROM {}""").format(
+            sql.SQL(", ").join(columns[name] for name in COUNT_COLUMNS), trusted_parameters(_ASKED)
+        )
 
     def running(self) -> sql.Composed:
         """Parameter queues. -> job rows, longest overdue first."""
-        rows = self._rows("running")
-        order = self._field(self._preset.lease.at or rows.fields.started or rows.fields.id) if rows else sql.SQL("1")
-        nulls = "NULLS FIRST" if self._preset.lease.kind == "worker-heartbeat" else "NULLS LAST"
-        limit = sql.Literal(RUNNING_CAP)
-        return self._listed([self._lateral(rows, order, sql.SQL(nulls), limit)], sql.SQL(nulls), limit)
-
-    def page(self, state: ListedState, after: bool) -> sql.Composed | None:
-        """Parameters queues, limit and, with `after`, the last id of the page before. -> job rows.
-
-        None: this queue keeps no rows of the state.
-        """
-        wanted = _ROWS_OF[state]
-        direction = sql.SQL("DESC" if state in ("done", "failed") else "ASC")
-        limit = sql.Placeholder("limit")
-        parts = []
-        for rows in filter(None, map(self._rows, wanted)):
-            identity = self._field(rows.fields.id)
-            conditions = [self.stuck()] if state == "stuck" else []
-            if after:
-                sign = sql.SQL("<" if state in ("done", "failed") else ">")
-                conditions.append(sql.SQL("{} {} {}").format(identity, sign, self._id_parameter("after")))
-            parts.append(self._lateral(rows, identity, direction, limit, conditions))
-        return self._listed(parts, direction, limit) if parts else None
+        rows = self.rows("running")
+        assert rows is not None, "every preset has running rows"
+        return sql.SQL(
+            """SELECT job.* FROM (
+                   SELECT asked.queue, listed.* FROM unnest(%(queues)s::text[]) AS asked(queue) CROSS JOIN LATERAL (
+                       SELECT {id} AS id, {order} AS sorted FROM {from_} WHERE {where}
+                       ORDER BY {order} {nulls} LIMIT {cap}
+                   ) AS listed ORDER BY listed.sorted {nulls} LIMIT {cap}
+               ) AS top CROSS JOIN {job} ORDER BY top.sorted {nulls}"""
+        ).format(
+            id=self.field(rows.fields.id),
+            order=self.field(self.preset.lease.at or rows.fields.started or rows.fields.id),
+            from_=rows.from_,
+            where=self.of_asked(rows),
+            nulls=sql.SQL("NULLS FIRST" if self.preset.lease.kind == "worker-heartbeat" else "NULLS LAST"),
+            cap=sql.Literal(RUNNING_CAP),
+            job=self.looked_up([rows], "top"),
+        )
 
     def job(self) -> sql.Composed:
         """Parameter id. -> a job row, then the payload (cut) and its size in bytes."""
         parts = []
-        for name in _EVERY_STATE:
-            if rows := self._rows(name):
-                payload = self._field(rows.fields.payload, "text")
+        for name in EVERY_STATE:
+            if rows := self.rows(name):
+                payload = self.field(rows.fields.payload, "text")
                 parts.append(
                     sql.SQL(
                         """(SELECT {columns}, left(({payload})::text, {cap}), octet_length(({payload})::text)
                             FROM {from_} WHERE ({where}) AND {id} = {parameter} LIMIT 1)"""
                     ).format(
-                        columns=self._columns(rows, error_cap=None),
+                        columns=self.columns(rows, error_cap=None),
                         payload=payload,
                         cap=sql.Literal(PAYLOAD_CAP),
                         from_=rows.from_,
                         where=rows.where,
-                        id=self._field(rows.fields.id),
-                        parameter=self._id_parameter("id"),
+                        id=self.field(rows.fields.id),
+                        parameter=self.id_parameter("id"),
                     )
                 )
         return sql.SQL("{} LIMIT 1").format(sql.SQL(" UNION ALL ").join(parts))
 
+    def total(self, state: ListedState) -> sql.Composed | None:
+        """Parameter queues. -> the number of jobs, at most COUNT_CAP + 1. None: no rows of the state are kept."""
+        cap = sql.Literal(COUNT_CAP + 1)
+        conditions = [self.stuck()] if state == "stuck" else []
+        parts = [
+            sql.SQL("(SELECT FROM {} WHERE {} {} LIMIT {})").format(
+                rows.from_,
+                self.of_asked(rows, *conditions),
+                self._in_order(rows, "overdue" if state == "stuck" else None),
+                cap,
+            )
+            for rows in self.rows_of(state)
+        ]
+        if not parts:
+            return None
+        return sql.SQL(
+            """SELECT count(*) FROM (SELECT FROM unnest(%(queues)s::text[]) AS asked(queue)
+               CROSS JOIN LATERAL ({}) AS one LIMIT {}) AS counted"""
+        ).format(sql.SQL(" UNION ALL ").join(parts), cap)
+
+    def estimates(self, asked: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[sql.Composed, dict[str, object]] | None:
+        """A plan with one InitPlan per asked (queue, types): the server's estimate of its done jobs."""
+        rows = self.rows("done")
+        if rows is None:
+            return None
+        parts, values = [], dict[str, object]()
+        for place, (queue, types) in enumerate(asked):
+            values |= {f"queue{place}": queue, f"types{place}": list(types)}
+            conditions = [self._of_types(rows, sql.Placeholder(f"types{place}"))] if types and rows.fields.type else []
+            where = self.of_asked(rows, *conditions, queue=sql.Placeholder(f"queue{place}"))
+            parts.append(sql.SQL("ARRAY(SELECT 1 FROM {} WHERE {})").format(rows.from_, where))
+        return sql.SQL("EXPLAIN (FORMAT JSON) SELECT {}").format(sql.SQL(", ").join(parts)), values
+
+    def done(self) -> sql.Composed | None:
+        """Parameter asked. -> place, the number of done jobs as in `counts`"""
+        rows = self.rows("done")
+        if rows is None:
+            return None
+        return sql.SQL("SELECT asked.place, {} FROM {}").format(self._counted([(rows, [])]), trusted_parameters(_ASKED))
+
+    @property
+    def ends(self) -> tuple[bool, bool]:
+        """Whether the table tells when jobs were done, and when they failed."""
+        done, failed = self.rows("done"), self.rows("failed")
+        return bool(done and done.fields.finished), bool(failed and failed.fields.finished)
+
+    def ended(self) -> sql.Composed | None:
+        """Parameters asked, minutes (so many before the running one) and cap.
+
+        -> place, "done" or "failed", the start of a minute as epoch seconds, how many ended in it, how many rows of
+        this place and kind were looked at in all (the cap: the oldest minute may be incomplete), the clock.
+        """
+        parts = []
+        kinds: tuple[presets.StateName, ...] = ("done", "failed")
+        for name in kinds:
+            rows = self.rows(name)
+            if rows is None or not rows.fields.finished:
+                continue
+            since = trusted_parameters(at_minute("minutes", self.encoding(rows.fields.finished), self.preset.zone))
+            parts.append(
+                sql.SQL(
+                    """(SELECT {name}::text AS kind, {finished} AS moment, {counts} AS counts FROM {from_} WHERE {where}
+                        ORDER BY {order} DESC LIMIT %(cap)s)"""
+                ).format(
+                    name=sql.Literal(name),
+                    finished=sql.SQL("floor({} / 60) * 60").format(epoch(self.time(rows.fields.finished))),
+                    counts=self._of_asked_type(rows),
+                    from_=rows.from_,
+                    where=self.of_asked(rows, self.lately(rows, since)),
+                    order=self.field(rows.fields.finished),
+                )
+            )
+        if not parts:
+            return None
+        return sql.SQL(
+            """SELECT asked.place, ended.kind, ended.moment, count(*) FILTER (WHERE ended.counts),
+                      (sum(count(*)) OVER (PARTITION BY asked.place, ended.kind))::bigint, date_part('epoch', now())
+               FROM {} CROSS JOIN LATERAL ({}) AS ended GROUP BY 1, 2, 3"""
+        ).format(trusted_parameters(_ASKED), sql.SQL(" UNION ALL ").join(parts))
+
     def text(self, query: str) -> sql.Composed:
         """A query that the preset brings, with its placeholders filled in."""
-        return self._raw(query)
+        return self.raw(query)
 
     # --- the parts -------------------------------------------------------------------------------------------------
 
-    def stuck(self) -> Part:
-        """The condition on a running row: its lease has expired, by the database's clock."""
-        lease = self._preset.lease
-        if lease.kind in ("session", "none"):
-            return sql.SQL("false")
-        at, encoding = self._field(lease.at), self._encoding(lease.at)
-        if isinstance(lease.timeout, str):
-            expired: Part = sql.SQL("{} < now()").format(self._expires())
-        else:
-            limit = 0.0 if lease.kind == "expiry" else lease.timeout
-            expired = sql.SQL("{} < {}").format(at, _trusted(ago(limit, encoding, self._preset.zone)))
-        return sql.SQL("({} OR {} IS NULL)").format(expired, at) if lease.kind == "worker-heartbeat" else expired
+    def _of_types(self, rows: Rows, types: Part) -> Part:
+        return sql.SQL("({})::text = ANY ({})").format(self.field(rows.fields.type), types)
 
-    def _expires(self) -> Part:
-        """When the lease of a running row expires, timestamptz."""
-        lease = self._preset.lease
-        if lease.kind in ("session", "none"):
-            return sql.SQL("NULL::timestamptz")
-        at = self._time(lease.at)
-        if lease.kind == "expiry":
-            return at
-        seconds = self._raw(lease.timeout) if isinstance(lease.timeout, str) else sql.Literal(lease.timeout)
-        return sql.SQL("({} + make_interval(secs => ({})::float8))").format(at, seconds)
+    def _of_asked_type(self, rows: Rows) -> Part:
+        """Whether a row is of a type that `asked` asks for."""
+        if not rows.fields.type or not self._by_type:
+            return sql.SQL("true")
+        of_types = self._of_types(rows, sql.SQL("asked.types"))
+        return sql.SQL("(asked.types IS NULL OR {})").format(of_types)
 
-    def _rows(self, name: presets.StateName) -> Rows | None:
-        state: presets.State | None = getattr(self._preset.states, name)
-        if state is None:
-            return None
-        changed = {key: value for key in presets.Fields.__struct_fields__ if (value := getattr(state.fields, key))}
-        return Rows(
-            state="waiting" if name == "scheduled" else name,
-            from_=self._raw(state.from_ or self._preset.from_),
-            where=self._raw(state.where),
-            fields=msgspec.structs.replace(self._preset.fields, **changed),
-        )
-
-    def _of_asked(self, rows: Rows, *conditions: Part) -> Part:
-        """The conditions of the rows that `asked` asks for."""
-        parts = [sql.SQL("({})").format(rows.where)]
-        parts.append(sql.SQL("({}) = asked.queue").format(self._field(rows.fields.queue)))
-        if rows.fields.type and self._by_type:
-            parts.append(
-                sql.SQL("(asked.types IS NULL OR ({})::text = ANY (asked.types))").format(self._field(rows.fields.type))
+    def _counted(
+        self,
+        every: Sequence[tuple[Rows | None, Sequence[Part]]],
+        order: JobSort | None = None,
+        cap: int = COUNT_CAP + 1,
+    ) -> Part:
+        """Counts up to the cap: one more than COUNT_CAP says "at least". `order` is that of the conditions."""
+        parts = [
+            sql.SQL("(SELECT {} AS counts FROM {} WHERE {} {} LIMIT {})").format(
+                self._of_asked_type(rows),
+                rows.from_,
+                self.of_asked(rows, *conditions),
+                self._in_order(rows, order),
+                sql.Literal(cap),
             )
-        return sql.SQL(" AND ").join([*parts, *(sql.SQL("({})").format(condition) for condition in conditions)])
-
-    def _counted(self, rows: Rows | None, *conditions: Part, cap: int = COUNT_CAP + 1) -> Part:
-        """Counts up to the cap: one more than COUNT_CAP says "at least"."""
-        if rows is None:
-            return sql.Literal(0)
-        return sql.SQL("(SELECT count(*) FROM (SELECT FROM {from_} WHERE {where} LIMIT {cap}) AS counted)").format(
-            from_=rows.from_, where=self._of_asked(rows, *conditions), cap=sql.Literal(cap)
+            for rows, conditions in every
+            if rows is not None
+        ]
+        if not parts:
+            return sql.SQL("ARRAY[0, 0]::bigint[]")
+        return sql.SQL("(SELECT ARRAY[count(*) FILTER (WHERE counts), count(*)] FROM ({}) AS counted)").format(
+            sql.SQL(" UNION ALL ").join(parts)
         )
+
+    def _in_order(self, rows: Rows, order: JobSort | None) -> Part:
+        """ORDER BY what an index serves: else the planner may take another one and look at every row of the state."""
+        match order if order in rows.orders else None:
+            case "age":
+                key = rows.fields.run_after
+            case "overdue":
+                key = self.preset.lease.at
+            case "finished":
+                key = rows.fields.finished
+            case _:
+                return sql.SQL("")
+        return sql.SQL("ORDER BY {}").format(self.field(key))
+
+    def _recent(self, rows: Rows | None) -> Part:
+        if rows is None or not rows.fields.finished:
+            return sql.SQL("NULL::bigint[]")
+        since = self.ago(RATE_MINUTES * 60, rows.fields.finished)
+        return self._counted([(rows, [self.lately(rows, since)])], "finished", RATE_CAP)
 
     def _oldest(self, rows: Rows | None, due: Part | None) -> Part:
         key = rows and (rows.fields.run_after or rows.fields.created)
         if not rows or not key:
             return sql.SQL("NULL::float8")
-        return sql.SQL("(SELECT {age} FROM {from_} WHERE {where} ORDER BY {order} LIMIT 1)").format(
-            age=_age(self._due_since(rows)),
-            from_=rows.from_,
-            where=self._of_asked(rows, *([due] if due is not None else [])),
-            order=self._field(key),
-        )
-
-    def _recent(self, rows: Rows | None) -> Part:
-        if rows is None or not rows.fields.finished:
-            return sql.SQL("NULL::bigint")
-        since = ago(RATE_MINUTES * 60, self._encoding(rows.fields.finished), self._preset.zone)
-        lately = sql.SQL("{} > {}").format(self._field(rows.fields.finished), _trusted(since))
-        return self._counted(rows, lately, cap=RATE_CAP)
+        return self._first(rows, self.due_since(rows), [due] if due is not None else [], self.field(key))
 
     def _youngest(self, rows: Rows | None) -> Part:
         if rows is None or not rows.fields.finished:
             return sql.SQL("NULL::float8")
-        finished = self._field(rows.fields.finished)
-        return sql.SQL("(SELECT {age} FROM {from_} WHERE {where} ORDER BY {finished} DESC LIMIT 1)").format(
-            age=_age(self._time(rows.fields.finished)),
-            from_=rows.from_,
-            where=self._of_asked(rows, sql.SQL("{} IS NOT NULL").format(finished)),
-            finished=finished,
-        )
-
-    def _lateral(
-        self, rows: Rows | None, order: Part, direction: Part, limit: Part, conditions: Sequence[Part] = ()
-    ) -> Part:
-        assert rows is not None, "every preset has waiting and running"
-        every = [rows.where, sql.SQL("{} = asked.queue").format(self._field(rows.fields.queue)), *conditions]
+        finished = self.field(rows.fields.finished)
+        conditions = [sql.SQL("{} IS NOT NULL").format(finished)]
+        order = sql.SQL("{} DESC").format(finished)
+        youngest = self._first(rows, self.time(rows.fields.finished), conditions, order)
+        if not self._by_type:
+            return youngest
+        # none among so many: it is at least as old as the last of them
         return sql.SQL(
-            """(SELECT {columns}, {order} AS sorted FROM {from_} WHERE {where}
-                ORDER BY {order} {direction} LIMIT {limit})"""
+            """coalesce({youngest}, (SELECT max({age}) FROM (SELECT {moment} AS moment FROM {from_} WHERE {where}
+                   ORDER BY {order} LIMIT {scan}) AS others HAVING count(*) = {scan}))"""
         ).format(
-            columns=self._columns(rows, ERROR_CAP),
-            order=order,
+            youngest=youngest,
+            age=age(sql.SQL("moment")),
+            moment=self.time(rows.fields.finished),
             from_=rows.from_,
-            where=sql.SQL(" AND ").join(sql.SQL("({})").format(condition) for condition in every),
-            direction=direction,
-            limit=limit,
+            where=self.of_asked(rows, *conditions),
+            order=order,
+            scan=sql.Literal(TYPE_SCAN),
         )
 
-    def _listed(self, parts: Sequence[Part], direction: Part, limit: Part) -> sql.Composed:
+    def _first(self, rows: Rows, moment: Part, conditions: Sequence[Part], order: Part) -> Part:
+        """The age of the first row; of a type that is rare, among the first TYPE_SCAN of all types."""
         return sql.SQL(
-            """SELECT listed.* FROM unnest(%(queues)s::text[]) AS asked(queue)
-               CROSS JOIN LATERAL ({parts}) AS listed ORDER BY listed.sorted {direction} LIMIT {limit}"""
-        ).format(parts=sql.SQL(" UNION ALL ").join(parts), direction=direction, limit=limit)
-
-    def _columns(self, rows: Rows, error_cap: int | None) -> Part:
-        fields, running = rows.fields, rows.state == "running"
-        none = sql.SQL("NULL::float8")
-        error = sql.SQL("({})::text").format(self._field(fields.error, "text"))
-        values: dict[str, Part] = {
-            **{name: sql.SQL("({})::text").format(self._field(getattr(fields, name))) for name in ("id", "queue")},
-            "type": sql.SQL("({})::text").format(self._field(fields.type, "text")),
-            "state": sql.SQL("{}::text").format(sql.Literal(rows.state)),
-            **{
-                name: sql.SQL("({})::bigint").format(self._field(getattr(fields, name), "bigint"))
-                for name in ("attempts", "max_attempts", "priority")
-            },
-            **{
-                name: _epoch(self._time(getattr(fields, name)))
-                for name in ("run_after", "created", "started", "finished", "heartbeat")
-            },
-            "lease_expires": _epoch(self._expires()) if running else none,
-            "overdue": _age(self._expires()) if running else none,
-            "heartbeat_age": _age(self._time(fields.heartbeat)) if running else none,
-            "running_for": _age(self._time(fields.started)) if running else none,
-            "waiting_for": _age(self._due_since(rows)) if rows.state == "waiting" else none,
-            "token": self._running_text(self._preset.fence.token, running),
-            "error": error if error_cap is None else sql.SQL("left({}, {})").format(error, sql.Literal(error_cap)),
-        }
-        holder = [self._running_text(getattr(self._preset.holder, name), running) for name in HOLDER_COLUMNS]
-        return sql.SQL(", ").join([*(values[name] for name in JOB_COLUMNS), *holder])
-
-    def _running_text(self, expression: str, running: bool) -> Part:
-        return sql.SQL("({})::text").format(self._raw(expression)) if expression and running else sql.SQL("NULL::text")
-
-    def _due_since(self, rows: Rows) -> Part:
-        return sql.SQL("coalesce({}, {})").format(self._time(rows.fields.run_after), self._time(rows.fields.created))
-
-    def _encoding(self, field: Field) -> Encoding:
-        return (field.time if isinstance(field, Expression) else None) or self._preset.time
-
-    def _time(self, field: Field) -> Part:
-        """The field as timestamptz; NULL where it holds a sentinel."""
-        if not field:
-            return sql.SQL("NULL::timestamptz")
-        text = field if isinstance(field, str) else field.sql
-        for sentinel in field.unset if isinstance(field, Expression) else ():
-            text = f"nullif({text}, {sentinel})"
-        return self._raw(to_timestamptz(text, self._encoding(field), self._preset.zone))
-
-    def _field(self, field: Field, missing: LiteralString = "text") -> Part:
-        """The field as it is, for comparisons and order; a typed NULL when the queue does not have it."""
-        if not field:
-            return sql.SQL("NULL::{}").format(sql.SQL(missing))
-        return self._raw(field if isinstance(field, str) else field.sql)
-
-    def _condition(self, text: str) -> Part | None:
-        return self._raw(text) if text else None
-
-    def _id_parameter(self, name: str) -> Part:
-        return sql.SQL("{}::{}").format(sql.Placeholder(name), _trusted(self._preset.id_type))
-
-    def _raw(self, text: str) -> sql.Composed:
-        """SQL of the preset with its placeholders filled in."""
-        parts: list[Part] = []
-        for piece in re.split(r"(\{(?:schema|now|table)\})", text):
-            match piece:
-                case "{schema}":
-                    parts.append(sql.Identifier(self._schema))
-                case "{now}":
-                    parts.append(_trusted(ago(0, self._preset.time, self._preset.zone)))
-                case "{table}":
-                    parts.append(self._union())
-                case _:
-                    parts.append(_trusted(piece))
-        return sql.Composed(parts)
-
-    def _union(self) -> Part:
-        per_queue = self._preset.per_queue
-        assert per_queue is not None, "preset.py lets {table} pass with per_queue only"
-        tables = [
-            sql.SQL("SELECT {}::text AS queue, one.* FROM {} AS one").format(
-                sql.Literal(queue), sql.Identifier(self._schema, per_queue.prefix + queue)
-            )
-            for queue in self._queues
-        ]
-        return sql.SQL("({})").format(sql.SQL(" UNION ALL ").join(tables))
+            """(SELECT {age} FROM (SELECT {moment} AS moment, {counts} AS counts FROM {from_} WHERE {where}
+                ORDER BY {order} LIMIT {scan}) AS first WHERE counts LIMIT 1)"""
+        ).format(
+            age=age(sql.SQL("moment")),
+            moment=moment,
+            counts=self._of_asked_type(rows),
+            from_=rows.from_,
+            where=self.of_asked(rows, *conditions),
+            order=order,
+            scan=sql.Literal(TYPE_SCAN if self._by_type else 1),
+        )
 
 
-def _trusted(text: str) -> sql.SQL:
-    """SQL of a preset: configuration, trusted as the DSN is; never a value from a row or a person."""
-    return sql.SQL(text.replace("%", "%%"))
-
-
-def _epoch(moment: Part) -> Part:
-    return sql.SQL("extract(epoch FROM {})::float8").format(moment)
-
-
-def _age(moment: Part) -> Part:
-    return sql.SQL("extract(epoch FROM now() - {})::float8").format(moment)
+def trusted_parameters(text: str) -> sql.SQL:
+    """SQL of ours that holds parameters."""
+    return sql.SQL(text)

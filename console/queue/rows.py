@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from console.fleet.model import Count, Holder, Job, QueueCounts
@@ -18,10 +18,9 @@ JOB_COLUMNS = (
     "overdue", "heartbeat_age", "running_for", "waiting_for", "token", "error",
 )  # fmt: skip
 HOLDER_COLUMNS = ("host", "unit", "pid", "start", "boot_id", "text")
-COUNT_COLUMNS = (
-    "waiting", "scheduled", "running", "stuck", "failed", "oldest_waiting", "done_recently", "failed_recently",
-    "last_finished",
-)  # fmt: skip
+# what is counted, and grows with the number of rows; the rest is one index entry each
+COUNTED = ("waiting", "scheduled", "running", "stuck", "failed", "done_recently", "failed_recently")
+COUNT_COLUMNS = (*COUNTED, "oldest_waiting", "last_finished")
 
 
 def job_of(row: Sequence[Any], preset: Preset) -> Job:
@@ -50,24 +49,26 @@ def holder_of(values: Sequence[str | None], preset: Preset) -> Holder | None:
     )
 
 
-def counts_of(row: Sequence[Any], queue: str, types: tuple[str, ...]) -> QueueCounts:
-    """One queue from a row of `counts`, without its place and clock."""
-    found = dict(zip(COUNT_COLUMNS, row, strict=True))
+def counts_of(found: Mapping[str, Any], queue: str, types: tuple[str, ...], done: Count | None) -> QueueCounts:
+    """One queue from the values of COUNT_COLUMNS."""
     rates = {name: found[f"{name}_recently"] for name in ("done", "failed")}
     return QueueCounts(
         queue=queue,
         types=types,
-        waiting=_count(found["waiting"]),
-        scheduled=_count(found["scheduled"]),
-        running=_count(found["running"]),
-        stuck=_count(found["stuck"]),
-        failed=_count(found["failed"]),
+        waiting=count_of(found["waiting"]),
+        scheduled=count_of(found["scheduled"]),
+        running=count_of(found["running"]),
+        stuck=count_of(found["stuck"]),
+        failed=count_of(found["failed"]),
+        done=done,
         oldest_waiting=found["oldest_waiting"],
-        done_per_minute=None if rates["done"] is None else rates["done"] / RATE_MINUTES,
-        failed_per_minute=None if rates["failed"] is None else rates["failed"] / RATE_MINUTES,
+        done_per_minute=None if rates["done"] is None else rates["done"][0] / RATE_MINUTES,
+        failed_per_minute=None if rates["failed"] is None else rates["failed"][0] / RATE_MINUTES,
         last_finished=found["last_finished"],
     )
 
 
-def _count(number: int) -> Count:
-    return Count(number) if number <= COUNT_CAP else Count(COUNT_CAP, "at-least")
+def count_of(counted: Sequence[int]) -> Count:
+    """From how many rows count, and how many were looked at, up to COUNT_CAP + 1."""
+    number, seen = counted
+    return Count(number) if seen <= COUNT_CAP else Count(min(number, COUNT_CAP), "at-least")

@@ -35,7 +35,29 @@ def to_timestamptz(expression: str, encoding: Encoding, zone: str = "") -> str:
 
 def ago(seconds: float, encoding: Encoding, zone: str = "") -> str:
     """The database's now, less so many seconds, in the encoding: to compare with a column by its index."""
-    moment = "now()" if not seconds else f"(now() - interval '{seconds:.3f} seconds')"
+    return _encoded("now()" if not seconds else f"(now() - interval '{seconds:.3f} seconds')", encoding, zone)
+
+
+def at_minute(parameter: str, encoding: Encoding, zone: str = "") -> str:
+    """The start of the minute that was running so many minutes ago, in the encoding; the number is a parameter."""
+    # whole minutes since 1970 are whole minutes in every zone of this age
+    return _encoded(
+        f"to_timestamp((floor(extract(epoch FROM now()) / 60) - %({parameter})s::integer) * 60)", encoding, zone
+    )
+
+
+def column_type(encoding: Encoding) -> str:
+    """The type of a column in the encoding, for parameters that are compared with it."""
+    match encoding:
+        case "timestamptz":
+            return "timestamptz"
+        case "naive-utc" | "naive-zone":
+            return "timestamp"
+        case "epoch-s" | "epoch-ms":
+            return "bigint"
+
+
+def _encoded(moment: str, encoding: Encoding, zone: str) -> str:
     match encoding:
         case "timestamptz":
             return moment

@@ -2,7 +2,8 @@
 
     run.py         starts it, ends it, true exit statuses        terminal.py, crash.py   around it
     app.py         one feed, one stack of screens                feed.py                 what it needs
-    commands.py    every key, in one table                       theme.py                how it looks
+    commands.py    every screen and key, in one table            theme.py                how it looks
+    asked.py       questions that take a while                   copying.py              out of the console
     screens/       one screen each                               widgets/                parts of screens
 
 Importing this package does not import Textual.

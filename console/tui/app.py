@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import ClassVar
+from datetime import tzinfo
+from importlib import import_module
+from typing import ClassVar, cast
 
 from rich.console import RenderableType
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.app import App
 from textual.binding import BindingType
 from textual.color import Color
@@ -20,18 +25,30 @@ from textual.timer import Timer
 
 from console.errors import WorktopError
 from console.fleet.model import Fleet
+from console.text import size
 from console.tui.commands import bindings
+from console.tui.copying import TERMINAL_TAKES, write_copy
 from console.tui.feed import Feed
 from console.tui.screens.base import ConsoleScreen
 from console.tui.screens.fleet import FleetScreen
-from console.tui.screens.help import HelpScreen
-from console.tui.theme import MONO, PALETTES, palette
+from console.tui.theme import MONO, PALETTES, palette, sixteen
 from console.view.cells import Tone, safe
 from console.view.glyphs import ASCII, UNICODE, to_ascii
 
 SHOWN_AT_MOST = 10  # times a second, however often the feed speaks
+_KEY_WAITS = 1.0  # seconds for the one before, should that be lost on its way
 _CLOCK_MAY_STAND = 0.9  # seconds
 STOP_WITHIN = 0.5  # seconds the feed has to end
+
+
+def _later(module: str, name: str) -> Callable[[], Screen[None]]:
+    """A screen whose module is imported when it is first shown: the first screen need not wait for the others."""
+
+    def make() -> Screen[None]:
+        kind = cast("type[Screen[None]]", getattr(import_module(f"console.tui.screens.{module}"), name))
+        return kind()
+
+    return make
 
 
 class AsciiOnly(LineFilter):
@@ -47,10 +64,23 @@ class ConsoleApp(App[None]):
     TITLE = "worktop"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("console")]
+    # Each keeps its own stack: what was open in one is open when it is shown again.
+    DEFAULT_MODE = "fleet"
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[None]]]] = {
+        "fleet": FleetScreen,
+        "workers": _later("workers", "WorkersScreen"),
+        "jobs": _later("jobs", "JobsScreen"),
+        "queue": _later("queue", "QueueScreen"),
+        "log": _later("log", "LogScreen"),
+        "host": _later("host", "HostScreen"),
+    }
     CSS = """
     Screen { background: $background; color: $foreground; layout: vertical; }
     .title.airy { margin-top: 1; }
     #foot { dock: bottom; }
+    ListScreen #list { height: 1fr; }
+    .-sixteen Table:focus > .datatable--cursor { background: $background; text-style: reverse; }
+    ChoiceScreen { background: $background 50%; align: center top; }
     Toast { max-width: 90%; }
     """
 
@@ -63,15 +93,19 @@ class ConsoleApp(App[None]):
         no_color: bool = False,
         theme: str = "worktop-dark",
         clock: Callable[[], float] = time.time,
+        zone: tzinfo | None = None,
         on_end: Callable[[int], None] | None = None,
     ) -> None:
-        """`on_end` is called with the exit status as soon as the end has begun, before anything is torn down."""
+        """`zone` is that of times beside the clock (None: this machine's). `on_end` is called with the exit status as
+        soon as the end has begun, before anything is torn down.
+        """
         super().__init__(ansi_color=True if no_color else None)
         self.feed = feed
         self.read_only = read_only
         self.glyphs = UNICODE if unicode else ASCII
         self.no_color = no_color
         self.clock = clock
+        self.zone = zone
         self.fault: BaseException | None = None
         self._on_end = on_end
         self._pending: Timer | None = None
@@ -83,6 +117,11 @@ class ConsoleApp(App[None]):
         self.tones: dict[Tone, Style] = {}
         self._starting: asyncio.Task[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self._key: events.Key | None = None  # that is being handled
+        self._keys: deque[events.Key] = deque()  # that wait for it
+        self._too_much = ""  # what the terminal would not take: y again writes it to a file
+        self.chosen_role: str | None = None  # the role looked at last: whose log is shown when nobody says
         self._take_tones()
 
     @property
@@ -96,9 +135,6 @@ class ConsoleApp(App[None]):
         return [*own, *self._filters_after]
 
     # --- life ------------------------------------------------------------------------------------------------
-
-    def get_default_screen(self) -> Screen[None]:
-        return FleetScreen()
 
     def on_mount(self) -> None:
         self.feed.subscribe(self.fleet_changed)
@@ -122,6 +158,29 @@ class ConsoleApp(App[None]):
             self.tell(str(error))
         except Exception as error:  # noqa: BLE001  whatever the feed does wrong ends in the crash log
             self._handle_exception(error)
+
+    def background(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+        """Run something beside the screens; if it fails that is told, and the console goes on."""
+        task = asyncio.create_task(work, name=name)
+        self._background.add(task)  # the loop itself holds tasks only weakly
+        task.add_done_callback(self._background_ended)
+        return task
+
+    def _background_ended(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if isinstance(error, WorktopError):
+            self.tell(str(error))
+        else:
+            self.tell_fault(error)
+
+    def tell_fault(self, error: BaseException) -> None:
+        """A part of the console failed and the rest goes on: say so, and keep the traceback in the crash log."""
+        from console.tui.crash import crash_line
+
+        if self.is_running:
+            self.tell(crash_line(error, os.environ, what="something in the background failed"))
 
     def tell(self, problem: str) -> None:
         """Show a problem for a while, as one safe line."""
@@ -168,19 +227,74 @@ class ConsoleApp(App[None]):
     def _show(self) -> None:
         self._pending = None
         self._last_shown = time.monotonic()
-        screen = self.screen
-        if isinstance(screen, ConsoleScreen):
+        screen = self.front
+        if screen is not None:
             screen.show()
 
     def _tick(self) -> None:
         if time.monotonic() - self._last_shown < _CLOCK_MAY_STAND:
             return  # a fleet that was just shown brought the clock with it
-        screen = self.screen
-        if isinstance(screen, ConsoleScreen):
+        screen = self.front
+        if screen is not None:
             screen.show_head()
 
+    @property
+    def front(self) -> ConsoleScreen | None:
+        """The screen in front; below a window that is open, the one under it."""
+        return next((screen for screen in reversed(self.screen_stack) if isinstance(screen, ConsoleScreen)), None)
+
     def _take_tones(self) -> None:
-        self.tones = MONO if self.no_color else palette(self.theme).styles()
+        chosen = palette(self.theme)
+        if self.no_color:
+            self.tones = MONO
+        elif self.console.color_system == "standard":
+            self.add_class("-sixteen")
+            self.tones = sixteen(chosen.dark)
+        else:
+            self.tones = chosen.styles()
+
+    # --- keys ------------------------------------------------------------------------------------------------
+
+    # Textual sends a key to the widget that has the focus when it comes, and acts on it only when it has gone up from
+    # there: keys that come in one go would all go to the same widget, text meant for a filter to the table before it,
+    # commands after it into the filter. So each key waits for the end of the one before.
+
+    async def on_event(self, event: events.Event) -> None:
+        if not isinstance(event, events.Key) or event.is_forwarded:
+            await super().on_event(event)
+        elif self._key is not None:
+            self._keys.append(event)
+        else:
+            await self._take_key(event)
+
+    async def _take_key(self, event: events.Key) -> None:
+        self._key = event
+        target = self.focused or self.screen
+        await super().on_event(event)
+        if not event.is_forwarded or not target.call_later(self._key_seen, event):
+            self._next_key(event)
+        else:
+            self.set_timer(_KEY_WAITS, lambda: self._next_key(event))
+
+    def _key_seen(self, event: events.Key) -> None:
+        """The widget has seen it. When it did not keep it, `_on_key` comes next."""
+        if event._stop_propagation:
+            self._next_key(event)
+
+    async def _on_key(self, event: events.Key) -> None:
+        event.prevent_default()
+        try:
+            await super()._on_key(event)
+        finally:
+            self._next_key(event)
+
+    def _next_key(self, event: events.Key) -> None:
+        """This key is done with."""
+        if self._key is not event:
+            return
+        self._key = self._keys.popleft() if self._keys else None
+        if self._key is not None:
+            self.call_next(self._take_key, self._key)
 
     # --- commands --------------------------------------------------------------------------------------------
 
@@ -190,20 +304,91 @@ class ConsoleApp(App[None]):
 
     def action_help(self) -> None:
         """Show the help, once."""
-        if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen())
+        from console.tui.screens.help import HelpScreen
+
+        front = self.screen
+        if isinstance(front, ConsoleScreen) and not isinstance(front, HelpScreen):
+            self.push_screen(HelpScreen(front.SCOPES))
+
+    async def action_show(self, name: str) -> None:
+        """Show a screen; when it is shown already, its first level."""
+        if not isinstance(self.screen, ConsoleScreen):
+            return
+        if name == self.current_mode:
+            while len(self.screen_stack) > 1:
+                await self.pop_screen()
+            return
+        self.chosen_role = self.screen.role_in_hand() or self.chosen_role
+        await self.switch_mode(name)
+
+    def show_log_of(self, role: str | None, unit: str | None = None) -> None:
+        """Show the log of a role over the screen, at first only that of one of its units."""
+        from console.tui.screens.log import LogScreen
+
+        self.push_screen(LogScreen(role, unit))
+
+    async def action_palette(self) -> None:
+        """Any screen or command by name."""
+        from console.tui.screens.palette import PaletteScreen
+
+        if isinstance(self.screen, ConsoleScreen):
+            await self.push_screen(PaletteScreen(self.screen.SCOPES), self._run)
+
+    def action_menu(self) -> None:
+        """What can be done with the selection."""
+        from console.tui.screens.menu import MenuScreen
+
+        front = self.screen
+        if isinstance(front, ConsoleScreen):
+            self.push_screen(MenuScreen(front.selection_text(), front.doings()), self._run)
+
+    def _run(self, action: str | None) -> None:
+        if action is not None:
+            # When the window is gone: the action is of the screen below it, or of what has the focus there.
+            self.call_later(self._run_here, action)
+
+    async def _run_here(self, action: str) -> None:
+        await self.run_action(action, self.screen.focused or self.screen)
 
     def action_go_back(self) -> None:
-        """Go back one level; on the first screen there is none."""
+        """Go back one level; from the first level of a screen to the fleet."""
         screen = self.screen
         if isinstance(screen, ConsoleScreen) and screen.back():
             return
         if len(self.screen_stack) > 1:
-            self.pop_screen()
+            if isinstance(screen, ConsoleScreen):
+                self.pop_screen()
+            else:
+                screen.dismiss(None)
+        elif self.current_mode != self.DEFAULT_MODE:
+            self.switch_mode(self.DEFAULT_MODE)
+
+    def copy(self, text: str) -> None:
+        """Send text to the clipboard by the terminal; where it is too much, offer a file."""
+        if not text:
+            self.notify("nothing to copy", timeout=2)
+            return
+        amount = len(text.encode(errors="replace"))
+        if amount <= TERMINAL_TAKES:
+            self.copy_to_clipboard(text.encode(errors="replace").decode())
+            lines = text.count("\n") + 1
+            what = f"{lines} lines" if lines > 1 else f"{len(text)} characters"
+            self.notify(f"{what} sent to the terminal", timeout=3)
+        elif text != self._too_much:
+            self._too_much = text
+            self.notify(f"{size(amount)} are too much for the terminal: y again writes a file", timeout=8)
+        else:
+            self._too_much = ""
+            try:
+                self.notify(safe(f"written to {write_copy(text, os.environ)}"), markup=False, timeout=8)
+            except (OSError, RuntimeError) as error:
+                self.tell(f"no file could be written: {error}")
 
     async def action_refresh_now(self) -> None:
         """Ask every source again."""
         self._refreshing = asyncio.create_task(self._guarded(self.feed.refresh()))
+        if self.front is not None:
+            self.front.asked_again()
 
     def action_next_theme(self) -> None:
         """Change to the next theme."""

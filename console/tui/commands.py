@@ -1,4 +1,8 @@
-"""Every key and what it does, in one table: bindings, footer and help are all made from it."""
+"""Every screen, every key and what it does, in one table: bindings, footer, help, palette and menu are made from it.
+
+A screen names its scopes; each scope's commands are bound where they act: "console" on the app, "table", "pager" and
+"filter" on those widgets, the rest on the screen. Keys that will change things are capitals or live in the menu (x).
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,68 @@ from typing import Literal
 
 from textual.binding import Binding
 
-Scope = Literal["console", "table", "pager", "fleet", "evidence"]
+Scope = Literal[
+    "console",
+    "common",
+    "table",
+    "list",
+    "rows",
+    "filter",
+    "pager",
+    "sections",
+    "fleet",
+    "evidence",
+    "workers",
+    "worker",
+    "log",
+    "jobs",
+    "job",
+    "queue",
+    "host",
+    "choice",
+]
 
 SCOPE_TITLES: dict[Scope, str] = {
     "console": "Everywhere",
+    "common": "On every screen with rows",
     "table": "In a table",
+    "list": "In a list",
+    "rows": "On a row of a list",
+    "filter": "While typing a filter",
     "fleet": "Fleet",
+    "workers": "Workers",
+    "worker": "One worker",
+    "log": "Log",
+    "jobs": "Jobs",
+    "job": "One job",
+    "queue": "Queue",
+    "host": "Host",
     "evidence": "Evidence",
+    "sections": "In a detail",
     "pager": "In a text",
+    "choice": "In the palette and the menu",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScreenName:
+    """A screen that a digit shows."""
+
+    key: str
+    name: str  # of the mode
+    title: str
+    help: str
+
+
+# 6, 8 and 9 stay free.
+SCREENS: tuple[ScreenName, ...] = (
+    ScreenName(key="1", name="fleet", title="Fleet", help="roles and findings."),
+    ScreenName(key="2", name="workers", title="Workers", help="those of every role, desired, missing and stray."),
+    ScreenName(key="3", name="jobs", title="Jobs", help="those of a state."),
+    ScreenName(key="4", name="queue", title="Queue", help="trends of each role."),
+    ScreenName(key="5", name="log", title="Log", help="the journal of a role, followed."),
+    ScreenName(key="7", name="host", title="Host", help="accounts, memory and process trees."),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +98,8 @@ class Command:
 
 _ASCII_NAMES = {
     "question_mark": "?",
+    "slash": "/",
+    "colon": ":",
     "escape": "Esc",
     "enter": "Enter",
     "up": "Up",
@@ -54,6 +113,9 @@ _ASCII_NAMES = {
     "end": "End",
     "left": "Left",
     "right": "Right",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "equals_sign": "=",
 }
 _NAMES = _ASCII_NAMES | {"enter": "⏎", "up": "↑", "down": "↓", "left": "←", "right": "→"}
 
@@ -62,35 +124,114 @@ def _command(id: str, scope: Scope, keys: str, action: str, label: str, help: st
     return Command(id=id, scope=scope, keys=tuple(keys.split()), action=action, label=label, help=help, place=place)
 
 
+def _switch(screen: ScreenName) -> Command:
+    help = f"{screen.title}: {screen.help}"
+    return _command(f"show-{screen.name}", "console", screen.key, f"app.show({screen.name!r})", screen.title, help)
+
+
 COMMANDS: tuple[Command, ...] = (
-    _command("quit", "console", "q ctrl+c", "app.leave", "quit", "Leave the console.", 1),
+    *(_switch(screen) for screen in SCREENS),
+    _command("palette", "console", "colon ctrl+p", "app.palette", "command", "Any screen or command by name.", 6),
     _command("help", "console", "question_mark f1", "app.help", "help", "Show the keys and the signs.", 2),
-    _command("back", "console", "escape", "app.go_back", "back", "Go back one level.", 5),
-    _command("refresh", "console", "ctrl+r", "app.refresh_now", "refresh", "Ask every source again now.", 6),
-    _command("theme", "console", "t", "app.next_theme", "theme", "Next theme: dark, light, colour-blind safe.", 8),
+    _command("back", "console", "escape", "app.go_back", "back", "Go back one level.", 12),
+    _command("refresh", "console", "ctrl+r", "app.refresh_now", "refresh", "Ask every source again now.", 14),
+    _command("theme", "console", "t", "app.next_theme", "theme", "Next theme: dark, light, colour-blind safe.", 20),
     _command("suspend", "console", "ctrl+z", "app.suspend_process", "suspend", "Stop the console; fg brings it back."),
-    _command("up", "table", "up k", "cursor_up", "up", "One line up; from the first line to the table above."),
-    _command("down", "table", "down j", "cursor_down", "down", "One line down; from the last line to the table below."),
+    _command("quit", "console", "q ctrl+c", "app.leave", "quit", "Leave the console; ctrl+c copies selected text.", 1),
+    # On every screen with rows.
+    _command("pause", "common", "p", "screen.pause", "pause", "Freeze the rows; collecting goes on.", 11),
+    _command("copy", "common", "y", "screen.copy", "copy", "Copy by the terminal (OSC 52).", 16),
+    _command("menu", "common", "x", "app.menu", "actions", "What can be done with the selection.", 15),
+    # In a table.
+    _command("up", "table", "up k", "cursor_up", "up", "One line up."),
+    _command("down", "table", "down j", "cursor_down", "down", "One line down."),
     _command("page-up", "table", "pageup", "page_up", "page up", "One page up."),
     _command("page-down", "table", "pagedown", "page_down", "page down", "One page down."),
     _command("first", "table", "home g", "scroll_top", "first", "First line."),
     _command("last", "table", "end G", "scroll_bottom", "last", "Last line."),
     # An action of the screen, not DataTable's message: a key typed right after it would overtake the message.
     _command(
-        "open", "table", "enter", "screen.open", "open", "On a finding: its evidence. On a role: its findings.", 3
+        "open", "table", "enter", "screen.open", "open", "Open what is under the cursor; on a role: its workers.", 3
     ),
-    _command("other", "fleet", "tab", "screen.other_table", "roles/findings", "Roles or findings.", 4),
+    # In a list.
     _command(
-        "describe", "fleet", "d", "screen.describe", "evidence", "Evidence of the finding, or of the role's worst.", 7
+        "filter", "list", "slash", "screen.filter", "filter", "Show only rows with all these words; Esc ends it.", 5
     ),
+    _command("mark", "list", "space", "screen.mark", "mark", "Mark the row, or take its mark away.", 9),
+    _command("mark-all", "list", "a", "screen.mark_all", "mark all", "Mark all rows shown, or none.", 17),
+    _command("sort", "list", "s", "screen.sort", "sort", "Sort by the next column.", 8),
+    _command("invert", "list", "i", "screen.invert", "invert", "Sort the other way round.", 18),
+    _command("describe-row", "rows", "d", "screen.describe", "describe", "Everything about the row.", 4),
+    _command("log-row", "rows", "l", "screen.log", "log", "The log of what is under the cursor.", 7),
+    _command(
+        "filter-keep", "filter", "enter down", "screen.filter_done", "keep", "Keep the filter, go to the rows.", 1
+    ),
+    # Fleet and evidence.
+    _command(
+        "other", "fleet", "tab", "screen.other_table", "roles/findings", "Go to the roles or to the findings.", 10
+    ),
+    _command(
+        "describe", "fleet", "d", "screen.describe", "evidence", "Evidence of a finding, or of the role's worst.", 4
+    ),
+    _command(
+        "role-findings", "fleet", "f", "screen.findings", "findings", "Findings of the role only; Esc: of all.", 9
+    ),
+    _command("role-log", "fleet", "l", "screen.log", "log", "The log of the role.", 7),
+    _command("next-finding", "evidence", "right n", "screen.step(1)", "next", "Evidence of the next finding.", 3),
+    _command("previous-finding", "evidence", "left p", "screen.step(-1)", "previous", "Evidence of the one before.", 6),
+    _command("copy-evidence", "evidence", "y", "screen.copy", "copy", "Copy the text.", 7),
+    # In a text and its sections.
     _command("text-up", "pager", "up k", "scroll_up", "up", "One line up."),
-    _command("text-down", "pager", "down j", "scroll_down", "down", "One line down.", 4),
+    _command("text-down", "pager", "down j", "scroll_down", "down", "One line down."),
     _command("text-page-up", "pager", "pageup b", "page_up", "page up", "One page up."),
     _command("text-page-down", "pager", "pagedown space", "page_down", "page down", "One page down."),
     _command("text-first", "pager", "home g", "scroll_home", "first", "First line."),
     _command("text-last", "pager", "end G", "scroll_end", "last", "Last line."),
-    _command("next-finding", "evidence", "right n", "screen.step(1)", "next", "Evidence of the next finding.", 3),
-    _command("previous-finding", "evidence", "left p", "screen.step(-1)", "previous", "Evidence of the one before.", 6),
+    _command("next-section", "sections", "right n tab", "screen.section(1)", "next", "The next section.", 3),
+    _command("previous-section", "sections", "left shift+tab", "screen.section(-1)", "previous", "The one before.", 8),
+    _command("copy-text", "sections", "y", "screen.copy", "copy", "Copy the text, or what the mouse selected.", 9),
+    _command("detail-menu", "sections", "x", "app.menu", "actions", "What can be done with it.", 15),
+    _command("worker-log", "worker", "l", "screen.log", "log", "The log of this worker.", 4),
+    # Log.
+    _command("log-up", "log", "up k", "screen.scroll(-1)", "up", "One line up; following ends."),
+    _command("log-down", "log", "down j", "screen.scroll(1)", "down", "One line down."),
+    _command("log-page-up", "log", "pageup b", "screen.page(-1)", "page up", "One page up; following ends."),
+    _command("log-page-down", "log", "pagedown space", "screen.page(1)", "page down", "One page down."),
+    _command("log-first", "log", "home g", "screen.first", "first", "First line kept; following ends."),
+    _command("log-last", "log", "G end F", "screen.follow", "follow", "Last line, and follow from there.", 4),
+    _command("log-left", "log", "left", "screen.aside(-1)", "left", "Read the beginning of long lines."),
+    _command("log-right", "log", "right", "screen.aside(1)", "right", "Read on in long lines."),
+    _command(
+        "log-next", "log", "tab", "screen.instance(1)", "instance", "Only the next instance; after the last: all.", 7
+    ),
+    _command("log-before", "log", "shift+tab", "screen.instance(-1)", "instance before", "Only the instance before."),
+    _command("log-role", "log", "right_square_bracket", "screen.role(1)", "next role", "The next role.", 9),
+    _command("log-role-before", "log", "left_square_bracket", "screen.role(-1)", "role before", "The role before."),
+    _command("log-filter", "log", "slash", "screen.filter", "filter", "Show only lines with all these words.", 5),
+    # In the palette and the menu.
+    _command("choice-up", "choice", "up ctrl+k", "screen.move(-1)", "up", "One entry up."),
+    _command("choice-down", "choice", "down ctrl+j", "screen.move(1)", "down", "One entry down."),
+    _command("choice-take", "choice", "enter", "screen.take", "run", "Run it.", 1),
+    _command("choice-back", "choice", "escape ctrl+c", "screen.leave", "back", "Close the window.", 2),
+    # Jobs, one job, queue, host.
+    _command("next-state", "jobs", "tab", "screen.state(1)", "next state", "Jobs of the next state.", 3),
+    _command("state-before", "jobs", "shift+tab", "screen.state(-1)", "state before", "Jobs of the state before."),
+    _command("next-role", "jobs", "right_square_bracket", "screen.role(1)", "next role", "Jobs of the next role.", 6),
+    _command("role-before", "jobs", "left_square_bracket", "screen.role(-1)", "role before", "The role before."),
+    _command("kind", "jobs", "equals_sign", "screen.kind", "this type", "Only the type under the cursor, or all.", 10),
+    _command("next-job", "job", "right n", "screen.step(1)", "next job", "The next job of the list.", 3),
+    _command("previous-job", "job", "left p", "screen.step(-1)", "previous job", "The job before.", 5),
+    _command("fold", "job", "e", "screen.fold", "fold", "Show the whole payload, or its first lines.", 6),
+    _command("job-section", "job", "tab", "screen.section(1)", "next section", "The next section of the text.", 7),
+    _command("job-section-before", "job", "shift+tab", "screen.section(-1)", "section before", "The section before."),
+    _command("job-log", "job", "l", "screen.log", "log", "The log of the unit that holds it, or of its role.", 8),
+    _command("copy-job", "job", "y", "screen.copy", "copy", "Copy the text, or what the mouse selected.", 9),
+    _command("job-menu", "job", "x", "app.menu", "actions", "What can be done with it.", 15),
+    _command("measure", "queue", "m", "screen.measure", "one plot", "One plot large, then the next; at last all.", 3),
+    _command("queue-role", "queue", "right_square_bracket tab", "screen.role(1)", "next role", "The next role.", 5),
+    _command("queue-role-before", "queue", "left_square_bracket shift+tab", "screen.role(-1)", "before", "One before."),
+    _command("other-host", "host", "tab", "screen.other_table", "accounts/trees", "Accounts or process trees.", 3),
+    _command("fold-all", "host", "c", "screen.fold_all", "collapse", "Hide every owner's processes, or show them.", 6),
 )
 
 
@@ -104,7 +245,7 @@ def bindings(*scopes: Scope) -> list[Binding]:
     return [command.binding() for command in of(*scopes)]
 
 
-def footer_keys(scopes: tuple[Scope, ...], unicode: bool) -> list[tuple[str, str]]:
-    """(key, label) of what the footer shows, most needed first; only the first key of each."""
+def footer_keys(scopes: tuple[Scope, ...], unicode: bool) -> list[tuple[str, str, str]]:
+    """(key as it is read, label, key as Textual names it) of what the footer shows, most needed first."""
     chosen = sorted((c for c in of(*scopes) if c.place), key=lambda c: c.place)
-    return [(c.shown_keys(unicode).split(" ")[0], c.label) for c in chosen]
+    return [(c.shown_keys(unicode).split(" ")[0], c.label, c.keys[0]) for c in chosen]

@@ -79,6 +79,7 @@ class Palette:
             "strong": Style(bold=True),
             "head": Style(bold=True),
             "key": Style(color=self.key),
+            "sorted": Style(bold=True, reverse=True),
         }
 
 
@@ -89,13 +90,13 @@ DARK = Palette(
     background="#14171c",
     surface="#20252d",
     foreground="#d8dee6",
-    cursor="#2f4058",
+    cursor="#26384f",
     blurred="#242b36",
     ok="#7fc98a",
-    bad="#ff7b72",
+    bad="#ff8a82",
     warn="#e8b449",
     note="#79b8ff",
-    dim="#8b95a3",
+    dim="#a3acb9",
     key="#79b8ff",
 )
 LIGHT = Palette(
@@ -105,13 +106,13 @@ LIGHT = Palette(
     background="#fbfbfa",
     surface="#e9ebee",
     foreground="#1f2329",
-    cursor="#cfe0f5",
+    cursor="#d3e3f6",
     blurred="#e6ebf2",
     ok="#1a6b32",
     bad="#b3161b",
     warn="#7a4d00",
     note="#0b57a8",
-    dim="#5b6470",
+    dim="#545d69",
     key="#0b57a8",
 )
 # Okabe and Ito's colours, lightened for a dark ground: blue, vermilion and yellow stay apart in every common
@@ -123,16 +124,41 @@ SAFE = Palette(
     background="#101318",
     surface="#1d2229",
     foreground="#e6e6e6",
-    cursor="#33404f",
+    cursor="#2b3846",
     blurred="#252c35",
     ok="#56b4e9",
     bad="#ff8a3d",
     warn="#f0e442",
     note="#cc99bb",
-    dim="#98a1ac",
+    dim="#a9b1bc",
     key="#56b4e9",
 )
 PALETTES = (DARK, LIGHT, SAFE)
+
+# For terminals of 16 colours, of which the nearest to a palette's may be the ground itself. These are given as what
+# the downgrade makes the named colours of: bright green, bright red, bright yellow, bright cyan, and on light ground
+# green, red, magenta, blue.
+_ON_DARK = {"ok": "#55ff55", "bad": "#ff5555", "warn": "#ffff55", "note": "#55ffff", "dim": "#aaaaaa"}
+_ON_LIGHT = {"ok": "#00aa00", "bad": "#aa0000", "warn": "#aa00aa", "note": "#0000aa", "dim": "#000000"}
+
+
+def sixteen(dark: bool) -> dict[Tone, Style]:
+    """What each tone looks like where there are 16 colours; the cursor is reversed there."""
+    colours = _ON_DARK if dark else _ON_LIGHT
+    return {
+        "": Style(),
+        "ok": Style(color=colours["ok"]),
+        "bad": Style(color=colours["bad"], bold=True),
+        "warn": Style(color=colours["warn"], bold=True),
+        "note": Style(color=colours["note"]),
+        "dim": Style(color=colours["dim"]),
+        "stale": Style(color=colours["dim"], italic=True),
+        "strong": Style(bold=True),
+        "head": Style(bold=True),
+        "key": Style(color=colours["note"], underline=True),
+        "sorted": Style(bold=True, reverse=True),
+    }
+
 
 MONO: dict[Tone, Style] = {
     "": Style(),
@@ -144,7 +170,8 @@ MONO: dict[Tone, Style] = {
     "stale": Style(italic=True),
     "strong": Style(bold=True),
     "head": Style(bold=True),
-    "key": Style(),
+    "key": Style(underline=True),
+    "sorted": Style(bold=True, reverse=True),
 }
 
 

@@ -12,7 +12,7 @@ from console.text import clean, clean_block, fit
 from console.text import columns as columns_of
 
 # What a piece of text means; theme.py says how it looks.
-Tone = Literal["", "ok", "bad", "warn", "note", "dim", "stale", "strong", "head", "key"]
+Tone = Literal["", "ok", "bad", "warn", "note", "dim", "stale", "strong", "head", "key", "sorted"]
 
 Part = tuple[str, Tone]
 
@@ -31,6 +31,7 @@ class Column(msgspec.Struct, frozen=True):
     key: str
     label: str  # padded to the width
     width: int  # terminal columns, with the gap to the next one
+    sorted: bool = False  # the rows are ordered by it
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -96,8 +97,6 @@ def cell(parts: tuple[Part, ...], width: int, right: bool = False, gap: int = 0)
     return Cell(tuple((text, tone) for text, tone in out if text))
 
 
-# Flags and skin tones: terminals, wcwidth and Rich each give them another width, so a column could slip.
-_UNSTEADY = {code: f"‹U+{code:X}›" for code in (*range(0x1F1E6, 0x1F200), *range(0x1F3FB, 0x1F400))}
 _LONGEST_LINE = 600
 
 
@@ -111,7 +110,7 @@ def safe(text: object, width: int = _LONGEST_LINE) -> str:
 
 
 def _made_safe(text: str, width: int) -> str:
-    return fit(clean(text, _LONGEST_LINE).translate(_UNSTEADY), min(width, _LONGEST_LINE))
+    return fit(clean(text, _LONGEST_LINE), min(width, _LONGEST_LINE))
 
 
 _safe = lru_cache(maxsize=4096)(_made_safe)
@@ -119,7 +118,28 @@ _safe = lru_cache(maxsize=4096)(_made_safe)
 
 def safe_block(text: object) -> str:
     """Anything from outside as lines that keep their columns; see console.text.clean_block."""
-    return clean_block(text).translate(_UNSTEADY)
+    return clean_block(text)
+
+
+def fit_parts(parts: tuple[Part, ...], width: int) -> tuple[Part, ...]:
+    """The parts cut to at most `width` columns; no blanks are added."""
+    return parts if part_columns(parts) <= width else cell(parts, width).parts
+
+
+def fit_from(text: str, start: int, width: int) -> str:
+    """The safe text from column `start` on, cut to `width` columns."""
+    if start > 0:
+        skipped = 0
+        for index, char in enumerate(text):
+            if skipped >= start:
+                text = text[index:]
+                break
+            skipped += columns(char)
+        else:
+            text = ""
+        while text and columns(text[0]) == 0:  # a mark whose base was left out
+            text = text[1:]
+    return fit(text, width)
 
 
 def wrap(parts: tuple[Part, ...], width: int, indent: int = 0) -> list[tuple[Part, ...]]:

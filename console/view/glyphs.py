@@ -37,6 +37,10 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True):
     dot: str  # between the parts of a line
     bullet: str
     down: str
+    up: str
+    mark: str
+    paused: str
+    bars: str  # from the lowest to the highest
 
     def state(self, state: WorkerState) -> str:
         """The sign of a worker's state."""
@@ -80,6 +84,10 @@ UNICODE = Glyphs(
     dot="·",
     bullet="•",
     down="↓",
+    up="↑",
+    mark="▪",
+    paused="‖",
+    bars="▁▂▃▄▅▆▇█",
 )
 
 ASCII = Glyphs(
@@ -99,6 +107,10 @@ ASCII = Glyphs(
     dot="-",
     bullet="-",
     down="v",
+    up="^",
+    mark="#",
+    paused="=",
+    bars="_.-~=+*#",
 )
 
 _ASCII_OF = {

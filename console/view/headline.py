@@ -24,6 +24,14 @@ _NOW = 3.0  # younger than this is now: ages that flicker between 1 and 2 tell n
 _GAP = "  "
 
 
+def clock_text(at: float) -> str:
+    """16:42:07 UTC; ? for a time that no calendar has."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):
+        return "? UTC"
+
+
 def identity(fleet: Fleet | None, now: float, width: int, glyphs: Glyphs, read_only: bool) -> tuple[Part, ...]:
     """ "worktop · wrk01 · system · deploy · app@127.0.0.1:5432/app · 16:42:07 UTC", filled with blanks to `width`.
 
@@ -33,7 +41,7 @@ def identity(fleet: Fleet | None, now: float, width: int, glyphs: Glyphs, read_o
 
 
 def _identity(fleet: Fleet | None, now: float, width: int, glyphs: Glyphs, read_only: bool) -> tuple[Part, ...]:
-    clock = datetime.fromtimestamp(now, UTC).strftime("%H:%M:%S UTC")
+    clock = clock_text(now)
     named: list[tuple[str, int]] = []  # text, and how early it leaves
     if fleet is not None and fleet.hello is not None:
         named.append((safe(fleet.hello.host, 32), 1))

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from console.fleet.model import Count, Fleet, RoleStatus, SourceName, WorkerState
+from console.fleet.model import Count, Fleet, RoleStatus, SourceName, TrendPoint, WorkerState
 from console.text import duration, grouped, size
 from console.view.cells import Cell, Column, Grid, Part, Row, Tone, cell, part_columns, safe
 from console.view.glyphs import Glyphs, word
+from console.view.spark import TREND_MINUTES, minutes, spark
 
 STATE_TONES: dict[WorkerState, Tone] = {
     "running": "ok",
@@ -30,7 +31,7 @@ STATE_TONES: dict[WorkerState, Tone] = {
     "stray": "warn",
     "unknown": "dim",
 }
-_WORST_FIRST: tuple[WorkerState, ...] = (
+WORST_FIRST: tuple[WorkerState, ...] = (
     "start-limit",
     "memory-killed",
     "failed",
@@ -178,6 +179,24 @@ def _memory(with_limit: bool) -> Callable[[RoleStatus, View], Parts]:
     return form
 
 
+# --- trends --------------------------------------------------------------------------------------------------------
+
+
+def _trend(read: Callable[[TrendPoint], int | None], together: int) -> Callable[[RoleStatus, View], Parts]:
+    """A bar for so many minutes together: the greatest of them."""
+
+    def form(status: RoleStatus, view: View) -> Parts:
+        wide = -(-TREND_MINUTES // together)
+        if status.trend is None or not status.trend.points:
+            return ((" " * wide, "dim"),)
+        values = minutes(status.trend, read, wide * together)
+        groups = [values[start : start + together] for start in range(0, len(values), together)]
+        highest = [max((value for value in group if value is not None), default=None) for group in groups]
+        return ((spark(highest, view.glyphs.bars), "stale" if view.queue_stale else "note"),)
+
+    return form
+
+
 # --- states --------------------------------------------------------------------------------------------------------
 
 
@@ -191,8 +210,8 @@ def state_forms(status: RoleStatus, view: View) -> list[Parts]:
     def tone(state: WorkerState) -> Tone:
         return "stale" if view.host_stale else STATE_TONES[state]
 
-    order = [state for state in _WORST_FIRST if state in counts]
-    fine_first = [state for state in ("running", *_WORST_FIRST[:-1]) if state in counts]
+    order = [state for state in WORST_FIRST if state in counts]
+    fine_first = [state for state in ("running", *WORST_FIRST[:-1]) if state in counts]
     if len(status.workers) <= _EACH_UP_TO:
         signs: Parts = tuple((glyphs.state(worker.state), tone(worker.state)) for worker in status.workers)
     else:
@@ -257,16 +276,34 @@ SPECS: tuple[Spec, ...] = (
     ),
     Spec(key="last", labels=("LAST END",), forms=(_queue(_last),), queue=True),
     Spec(key="memory", labels=("MEMORY",), forms=(_memory(True), _memory(False))),
+    Spec(
+        key="trend",
+        labels=("WAITING 15 MIN", "WAIT 15M"),
+        forms=(_trend(lambda point: point.waiting, 1), _trend(lambda point: point.waiting, 2)),
+        right=False,
+        queue=True,
+    ),
+    Spec(
+        key="ended",
+        labels=("DONE 15 MIN",),
+        forms=(_trend(lambda point: point.done, 1),),
+        right=False,
+        queue=True,
+    ),
 )
+_TRENDS = ("trend", "ended")
 # What gives way when the width is too small, first to last: a key alone drops the column, key:n takes its nth form.
 REDUCTIONS = (
     *(
         "last",
+        "ended",
         "later",
         "failing",
-        "states:1",
+        "trend:1",
         "owner:1",
+        "states:1",
         "owner:2",
+        "trend",
         "failed",
         "memory:1",
         "memory",
@@ -285,12 +322,13 @@ def role_grid(fleet: Fleet, width: int, glyphs: Glyphs) -> Grid:
         return Grid()
     view = view_of(fleet, glyphs)
     no_queue = any(source.name == "queue" and source.state == "absent" for source in fleet.sources)
-    specs = [spec for spec in SPECS if not (no_queue and spec.queue)]
+    watched = any(status.trend is not None and status.trend.points for status in fleet.roles)
+    specs = [spec for spec in SPECS if not (no_queue and spec.queue) and (watched or spec.key not in _TRENDS)]
     form = {spec.key: 0 for spec in specs}
     states = [state_forms(status, view) for status in fleet.roles]
 
     def needed(spec: Spec) -> int:
-        label = len(spec.labels[0])
+        label = len(_label(spec, form))
         if spec.key == _STATES:
             wish = 0 if form[_STATES] else min(_WIDEST_STATES, max(part_columns(forms[0]) for forms in states))
             return max(label, wish, *(part_columns(_signs(forms)) for forms in states))
@@ -317,7 +355,7 @@ def role_grid(fleet: Fleet, width: int, glyphs: Glyphs) -> Grid:
     gaps = max(1, len(specs) - 1)
     gap = min(3, 1 + (width - _total(widths)) // gaps)
     return Grid(
-        columns=_columns(specs, widths, gap),
+        columns=_columns(specs, form, widths, gap),
         rows=tuple(
             Row(key, _cells(status, forms, specs, form, widths, gap, view))
             for key, status, forms in zip(
@@ -352,11 +390,15 @@ def _total(widths: dict[str, int]) -> int:
     return sum(widths.values()) + max(0, len(widths) - 1)
 
 
-def _columns(specs: list[Spec], widths: dict[str, int], gap: int) -> tuple[Column, ...]:
+def _label(spec: Spec, form: dict[str, int]) -> str:
+    return spec.labels[min(form[spec.key], len(spec.labels) - 1)]
+
+
+def _columns(specs: list[Spec], form: dict[str, int], widths: dict[str, int], gap: int) -> tuple[Column, ...]:
     out = []
     for index, spec in enumerate(specs):
         after = gap if index < len(specs) - 1 else 0
-        label = cell(((spec.labels[0], "head"),), widths[spec.key], spec.right, after).plain
+        label = cell(((_label(spec, form), "head"),), widths[spec.key], spec.right, after).plain
         out.append(Column(spec.key, label, widths[spec.key] + after))
     return tuple(out)
 

@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 
 from console.fleet.model import HostFacts, Process, Role, Unit
 from console.host.client import HostClient
 from tests.conftest import DemoHost
 
 SECONDS = 15.0
+NO_GROUPS = ("setpriv", "--reuid=deploy", "--regid=deploy", "--clear-groups")  # deploy without systemd-journal
 
 
 def role(template: str = "", instances: Sequence[str] = (), match: str = "", name: str = "probe") -> Role:
@@ -26,10 +28,11 @@ async def agent(
     user: str = "root",
     options: Sequence[str] = (),
     environment: Sequence[str] = (),
+    through: Sequence[str] = (),
     interval: float = 0.5,
 ) -> AsyncIterator[HostClient]:
-    """A client whose agent runs inside as `user`; it has said everything once."""
-    command = host.exec_argv(["env", *environment, host.worktop, "agent", *options], user)
+    """A client whose agent runs inside as `user`, started by the command `through`; it has said everything once."""
+    command = host.exec_argv(["env", *environment, *through, host.worktop, "agent", *options], user)
     async with HostClient(roles, command=tuple(command), interval=interval) as client:
         facts = await client.ready(SECONDS)
         assert facts.agent.problem is None, facts.agent.problem
@@ -65,3 +68,15 @@ def processes(facts: HostFacts, **wanted: object) -> list[Process]:
         for each in facts.processes.value or ()
         if all(getattr(each, key) == value for key, value in wanted.items())
     ]
+
+
+def agent_pid(client: HostClient) -> int:
+    """The agent's process, seen from outside: what nsenter has forked."""
+    assert client.process is not None
+    pid = client.process.pid
+    while True:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        agents = [int(child) for child in children if b"agent" in Path(f"/proc/{child}/cmdline").read_bytes()]
+        if not agents:
+            return pid
+        pid = agents[0]

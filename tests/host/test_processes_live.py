@@ -6,14 +6,13 @@ import asyncio
 import os
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from console.host.client import HostClient
 from tests.conftest import DemoHost
 from tests.host.conftest import Template
-from tests.host.live import agent, inside, processes, role, unit, until
+from tests.host.live import agent, agent_pid, inside, processes, role, unit, until
 
 pytestmark = pytest.mark.host
 
@@ -62,6 +61,24 @@ async def test_the_orphans_of_a_crontab_name_its_line(demo_host: DemoHost) -> No
             assert orphan.login_uid == 1500 and orphan.session
             assert any("cron.service" in sentence for sentence in orphan.owner.evidence)
             assert any(f"audit session is {orphan.session}" in sentence for sentence in orphan.owner.evidence)
+
+
+async def test_a_crontab_has_the_same_line_numbers_for_everybody(demo_host: DemoHost) -> None:
+    spool = "/var/spool/cron/crontabs/deploy"
+    lines = "# one\\n# two\\n# three\\n# four\\n@yearly /bin/true\\n"
+    await inside(demo_host, f"cp --preserve {spool} /run/kept-crontab")
+    try:
+        for install in (f"printf '{lines}' | crontab -u deploy -", f"printf '{lines}' > {spool}"):
+            await inside(demo_host, install)
+            edited = await inside(demo_host, "EDITOR='sed -n /yearly/=' crontab -e 2>&1 || true", "deploy")
+            for user in ("root", "deploy"):
+                async with agent(demo_host, [], user=user) as client:
+                    found = [line for line in client.facts.schedules.value or () if line.owner == "deploy"]
+                    assert [(line.source, line.line) for line in found] == [(spool, 5)], f"{user} after {install}"
+            if "crontab -u" in install:
+                assert "5" in edited.split(), "as an editor shows it"
+    finally:
+        await inside(demo_host, f"cp --preserve /run/kept-crontab {spool}; rm /run/kept-crontab")
 
 
 async def test_a_shell_that_carries_the_text_is_no_worker(demo_host: DemoHost) -> None:
@@ -181,21 +198,10 @@ async def test_a_killed_agent_is_said_and_comes_back(demo_host: DemoHost) -> Non
     mail = role("mail-worker@.service", "123", "worker --role mail", name="mail")
     async with agent(demo_host, [mail]) as client:
         units = client.facts.units.value
-        os.kill(_agent_of(client), signal.SIGKILL)
+        os.kill(agent_pid(client), signal.SIGKILL)
         await until(lambda: client.facts.agent.problem)
         down = client.facts
         assert down.agent.problem and "SIGKILL" in down.agent.problem.why and down.agent.failing_since
         assert down.units.value == units and down.units.problem and down.units.failing_since
         await until(lambda: client.facts.agent.problem is None and client.facts.units.problem is None)
         assert client.facts.units.failing_since is None
-
-
-def _agent_of(client: HostClient) -> int:
-    """The agent's process, seen from outside: what nsenter has forked."""
-    assert client.process is not None
-    pid = client.process.pid
-    while True:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-        if not children:
-            return pid
-        pid = int(children[0])

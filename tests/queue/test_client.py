@@ -15,13 +15,11 @@ import pytest
 from psycopg import sql
 
 from console.config import Config, Database
-from console.errors import QueueError
-from console.fleet.model import Count, QueueFacts, Role
-from console.queue import preset as presets
+from console.fleet.model import Count, JobQuery, QueueFacts, Role
 from console.queue.client import QueueClient
 from console.queue.connection import Connection, connect
 from console.queue.install import install
-from console.queue.reads import ListedState, Reads
+from console.queue.reads import ListedState
 from tests.postgres import Server
 
 STATES: tuple[ListedState, ...] = ("waiting", "running", "stuck", "failed", "done")
@@ -104,19 +102,7 @@ async def test_the_facts_of_a_queue(database: str, db: Db) -> None:
             "boot",
         )
         assert job.token
-        assert [job.id for job in await client.jobs("stuck")] == [job.id]
-
-
-async def test_large_counts_stop_at_the_cap_and_pages_follow_ids(database: str, db: Db) -> None:
-    db.execute("INSERT INTO worktop_jobs (queue, type) SELECT 'mail', 't' FROM generate_series(1, 10001)")
-    async with client_of(config(database)) as client:
-        assert (await facts_of(client)).counts[0].waiting == Count(10_000, "at-least")
-        seen: list[str] = []
-        while page := await client.jobs("waiting", limit=4000, after=seen[-1] if seen else None):
-            seen += [job.id for job in page]
-        assert seen == [str(number) for number in range(1, 10_002)]
-        with pytest.raises(QueueError, match="'x' is no id of a job"):
-            await client.jobs("waiting", after="x")
+        assert [job.id for job in (await client.page(JobQuery(state="stuck"))).jobs] == [job.id]
 
 
 async def test_a_large_payload_is_cut_and_its_size_is_told(database: str, db: Db) -> None:
@@ -126,7 +112,7 @@ async def test_a_large_payload_is_cut_and_its_size_is_told(database: str, db: Db
         job = await client.job("1")
         assert job is not None
         assert (len(job.payload), job.payload_size) == (65_536, len(payload.encode()))
-        (listed,) = await client.jobs("waiting")
+        (listed,) = (await client.page(JobQuery())).jobs
         assert listed.payload == ""
 
 
@@ -148,48 +134,6 @@ def large(postgres: Server, installed_template: str) -> Iterator[str]:
         connection.execute("VACUUM ANALYZE worktop_jobs")
     yield postgres.dsn(name)
     postgres.drop_database(name)
-
-
-def _statements(by_type: bool) -> dict[str, tuple[sql.Composed, dict[str, object]]]:
-    reads = Reads(presets.load("worktop"), "public", by_type=by_type)
-    types = ["t"] if by_type else None
-    asked = json.dumps([{"place": place, "queue": f"q{place}", "types": types} for place in range(8)])
-    queues = [f"q{number}" for number in range(8)]
-    found: dict[str, tuple[sql.Composed, dict[str, object]]] = {
-        "queues": (reads.queues(), {}),
-        "counts": (reads.counts(), {"asked": asked}),
-        "running": (reads.running(), {"queues": queues}),
-        "job": (reads.job(), {"id": "77"}),
-    }
-    for state in STATES:
-        for after in (None, "1000"):
-            page = reads.page(state, after is not None)
-            assert page is not None
-            found[f"{state} after {after}"] = (page, {"queues": queues, "limit": 100, "after": after})
-    return found
-
-
-@pytest.mark.parametrize("by_type", [False, True])
-@pytest.mark.parametrize("name", _statements(False))
-def test_every_statement_goes_by_an_index(large: str, name: str, by_type: bool) -> None:
-    statement, values = _statements(by_type)[name]
-    with psycopg.connect(large, autocommit=True) as connection:
-        rows = connection.execute(sql.SQL("EXPLAIN (COSTS OFF) {}").format(statement), values).fetchall()
-        plan = "\n".join(row[0] for row in rows)
-        assert "worktop_jobs" in plan
-        assert "Seq Scan" not in plan, plan
-
-
-async def test_plans_do_not_wait_for_the_first_analyze(database: str, db: Db) -> None:
-    db.execute("ALTER TABLE worktop_jobs SET (autovacuum_enabled = off)")
-    db.execute(
-        """INSERT INTO worktop_jobs (queue, type, status, finished_at)
-           SELECT 'q' || i % 8, 't', 'done', now() FROM generate_series(1, 50000) AS i"""
-    )
-    for statement, values in _statements(False).values():
-        rows = db.execute(sql.SQL("EXPLAIN (COSTS OFF) {}").format(statement), values).fetchall()
-        plan = "\n".join(str(row[0]) for row in rows)
-        assert "Seq Scan" not in plan, plan
 
 
 async def test_a_poll_of_the_large_table_is_quick(large: str) -> None:
@@ -358,6 +302,6 @@ async def test_a_frozen_server_is_given_up_and_found_again(
 async def test_calls_may_overlap(database: str, db: Db) -> None:
     db.execute("SELECT worktop_enqueue('mail', 't') FROM generate_series(1, 3)")
     async with client_of(config(database)) as client:
-        reading, page, job = await asyncio.gather(client.poll(), client.jobs("waiting"), client.job("2"))
+        reading, page, job = await asyncio.gather(client.poll(), client.page(JobQuery()), client.job("2"))
         assert reading.problem is None
-        assert (len(page), job and job.id) == (3, "2")
+        assert (len(page.jobs), job and job.id) == (3, "2")

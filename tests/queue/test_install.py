@@ -6,13 +6,16 @@ import concurrent.futures
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from console.cli.main import run
-from console.config import Database
+from console.config import Config, Database
 from console.errors import QueueError
+from console.fleet.model import Count, JobQuery
+from console.queue.client import QueueClient
 from console.queue.install import VERSION, install, script
 from tests.postgres import Server
 
@@ -28,11 +31,45 @@ def test_installing_twice_changes_nothing(empty_database: str) -> None:
         assert connection.execute("SELECT count(*) FROM worktop_schema").fetchone() == (1,)
 
 
+async def test_version_1_is_upgraded_with_its_rows(empty_database: str) -> None:
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(Path(__file__).with_name("version1.sql").read_bytes())
+        connection.execute("SELECT worktop_enqueue('q', 't', idempotency_key => 'once')")
+        connection.execute("SELECT worktop_claim('{q}', 'web1', 'boot', 'q@1.service', 4711, 99)")
+    database = Database(dsn=empty_database)
+    assert (install(database).before, install(database).before) == (1, VERSION)
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        assert connection.execute("SELECT worktop_enqueue('q', 't', idempotency_key => 'once')").fetchone() == (1,)
+        assert connection.execute("SELECT status FROM worktop_jobs").fetchall() == [("running",)]
+        old = connection.execute("SELECT to_regclass('worktop_jobs_done'), to_regclass('worktop_jobs_failed')")
+        assert old.fetchone() == (None, None)
+    client = QueueClient(Config(database=database))
+    try:
+        assert [check.text for check in await client.checks() if check.state != "ok"] == []
+    finally:
+        await client.close()
+
+
+async def test_what_version_1_lacks_is_told_and_lists_work_all_the_same(empty_database: str) -> None:
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(Path(__file__).with_name("version1.sql").read_bytes())
+        connection.execute("SELECT worktop_enqueue('q', 't')")
+    client = QueueClient(Config(database=Database(dsn=empty_database)))
+    try:
+        told = {check.name: check for check in await client.checks() if check.state != "ok"}
+        assert told["schema version"].remedy == "run `worktop queue install`"
+        assert "worktop_jobs_done_at" in told["indexes"].text
+        assert (await client.poll()).problem is None
+        assert (await client.page(JobQuery())).total == Count(1)
+    finally:
+        await client.close()
+
+
 def test_installing_at_the_same_time_from_everywhere(empty_database: str) -> None:
     database = Database(dsn=empty_database, schema="jobs")
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda _: install(database), range(8)))
-    assert sorted(str(result.before) for result in results) == ["1"] * 7 + ["None"]
+    assert sorted(str(result.before) for result in results) == [str(VERSION)] * 7 + ["None"]
 
 
 def test_a_schema_of_its_own_and_a_name_that_needs_quotes(empty_database: str) -> None:
@@ -55,7 +92,7 @@ def test_a_newer_version_is_left_alone(empty_database: str) -> None:
     install(Database(dsn=empty_database))
     with psycopg.connect(empty_database, autocommit=True) as connection:
         connection.execute("INSERT INTO worktop_schema (version) VALUES (99)")
-    with pytest.raises(QueueError, match="version 99 is there, this worktop knows 1; use a newer worktop"):
+    with pytest.raises(QueueError, match="version 99 is there, this worktop knows 2; use a newer worktop"):
         install(Database(dsn=empty_database))
 
 

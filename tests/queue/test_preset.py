@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
+import msgspec
 import psycopg
 import pytest
 from hypothesis import given
@@ -13,9 +16,11 @@ from hypothesis import strategies as st
 
 from console.config import Config, Database
 from console.errors import ConfigError
+from console.fleet.model import Count, JobQuery, JobSort
 from console.queue import preset as presets
 from console.queue.client import QueueClient
-from console.queue.reads import ListedState, Reads
+from console.queue.preset import ListedState
+from console.queue.reads import Reads
 from console.queue.rows import holder_of
 from tests.queue.sketches import SKETCHES
 
@@ -75,11 +80,13 @@ async def test_every_statement_of_a_sketch_works_in_a_session_of_another_zone(
             if sketch.holder:
                 assert running.holder is not None
                 assert f"{running.holder.host} {running.holder.pid}" == sketch.holder
+            (trend,) = [trend for trend in facts.trends if trend.queue == "q"]
+            assert len(trend.points) >= 16
             if sketch.done:
                 assert counts.last_finished == pytest.approx(10, abs=5)
                 assert counts.done_per_minute == pytest.approx(0.2)
             for state in STATES:
-                page = await client.jobs(state, limit=10)
+                page = await client.page(JobQuery(state=state, limit=10))
                 expected = {
                     "waiting": 1,
                     "running": 1,
@@ -87,11 +94,45 @@ async def test_every_statement_of_a_sketch_works_in_a_session_of_another_zone(
                     "failed": sketch.failed,
                     "done": sketch.done,
                 }
-                assert len(page) == expected[state], state
-                for job in page:
-                    assert await client.jobs(state, limit=10, after=job.id) == ()
+                assert (len(page.jobs), page.next, page.total) == (expected[state], None, Count(expected[state])), state
+                for sort, descending in itertools.product(get_args(JobSort), (False, True)):
+                    query = JobQuery(state=state, sort=sort, descending=descending, limit=1)
+                    sorted_ = await client.page(query)
+                    assert [job.id for job in sorted_.jobs] == [job.id for job in page.jobs], (state, sort)
+                    assert (sorted_.next, sorted_.note) == (None, ""), (state, sort)
+                    filtered = await client.page(msgspec.structs.replace(query, contains="absent", types=("absent",)))
+                    assert (filtered.jobs, filtered.total) == ((), Count(0))
+                for job in page.jobs:
+                    searched = await client.page(JobQuery(state=state, contains=job.id))
+                    assert job.id in [found.id for found in searched.jobs]
                     found = await client.job(job.id)
                     assert found is not None
+    finally:
+        await client.close()
+
+
+async def test_equal_ids_in_tables_of_two_queues_are_two_jobs(empty_database: str, tmp_path: Path) -> None:
+    sketch = SKETCHES["pgmq"]
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(sketch.tables.encode())
+        connection.execute("TRUNCATE q_q RESTART IDENTITY")
+        for table in ("q_q", "q_other"):
+            connection.execute(
+                f"INSERT INTO {table} (msg_id, vt) SELECT i, now() - interval '1 h' FROM generate_series(1, 5) AS i"
+            )
+    file = tmp_path / "sketch.toml"
+    file.write_text(sketch.preset)
+    client = QueueClient(Config(database=Database(dsn=empty_database, preset=str(file))))
+    try:
+        for sort, descending in itertools.product(("id", "age", "attempts"), (False, True)):
+            seen, after = [], None
+            while True:
+                query = JobQuery(sort=sort, descending=descending, limit=3, after=after)
+                page = await client.page(query)
+                seen += [(job.id, job.queue) for job in page.jobs]
+                if (after := page.next) is None:
+                    break
+            assert len(seen) == len(set(seen)) == 10, (sort, descending)
     finally:
         await client.close()
 

@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from typing import TypeAlias, TypeVar
 
-from console.fleet.model import Fleet
+from console.errors import Problem, WorktopError
+from console.fleet.model import Claim, Fleet, HostDetail, Job, JobPage, JobQuery, LogLine, UnitDetail
+from tests import examples
+
+T = TypeVar("T")
+Answer: TypeAlias = T | WorktopError | None
+
+
+class StillFollow:
+    """A journal that says what it is told to say."""
+
+    def __init__(self, units: tuple[str, ...], on_lines: Callable[[tuple[LogLine, ...]], None]) -> None:
+        self.units = units
+        self.problem: Problem | None = None
+        self.stopped = False
+        self._on_lines = on_lines
+
+    def say(self, *lines: LogLine) -> None:
+        """There are new lines."""
+        assert not self.stopped
+        self._on_lines(lines)
+
+    async def stop(self) -> None:
+        self.stopped = True
 
 
 class StillFeed:
-    """A feed that says what it is told to say."""
+    """A feed that says what it is told to say. What is asked for more closely is answered with the attribute of its
+    name: a value, an error that is raised, or None: no answer ever comes.
+    """
 
     def __init__(self, fleet: Fleet | None = None) -> None:
         self._fleet = fleet
         self._callbacks: list[Callable[[], None]] = []
         self.started = self.stopped = self.refreshed = 0
+        self.unit_answer: Answer[UnitDetail] = examples.unit_detail()
+        self.host_answer: Answer[HostDetail] = examples.host_detail()
+        self.job_answer: Answer[tuple[Job | None, Claim | None]] = (None, None)
+        self.pages: Callable[[JobQuery], Answer[JobPage]] = lambda query: JobPage()
+        self.log_answer: Answer[tuple[LogLine, ...]] = examples.log_lines()
+        self.follows: list[StillFollow] = []
+        self.asked: list[str] = []  # units whose detail was asked for
+        self.queries: list[JobQuery] = []
 
     @property
     def fleet(self) -> Fleet | None:
@@ -36,3 +71,32 @@ class StillFeed:
 
     async def refresh(self) -> None:
         self.refreshed += 1
+
+    async def unit_detail(self, name: str) -> UnitDetail:
+        self.asked.append(name)
+        return await self._answer(self.unit_answer)
+
+    async def host_detail(self) -> HostDetail:
+        return await self._answer(self.host_answer)
+
+    async def follow_log(self, units: tuple[str, ...], on_lines: Callable[[tuple[LogLine, ...]], None]) -> StillFollow:
+        lines = await self._answer(self.log_answer)
+        follow = StillFollow(units, on_lines)
+        self.follows.append(follow)
+        follow.say(*lines)
+        return follow
+
+    async def jobs(self, query: JobQuery) -> JobPage:
+        self.queries.append(query)
+        return await self._answer(self.pages(query))
+
+    async def job(self, job_id: str) -> tuple[Job | None, Claim | None]:
+        return await self._answer(self.job_answer)
+
+    async def _answer(self, answer: Answer[T]) -> T:
+        if answer is None:
+            await asyncio.Event().wait()
+        if isinstance(answer, WorktopError):
+            raise answer
+        assert answer is not None
+        return answer

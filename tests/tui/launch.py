@@ -29,13 +29,12 @@ from tests.tui.hostile import hostile_fleet
 def many_roles(number: int) -> Fleet:
     """A fleet of that many roles."""
     fleet = example_fleet()
-    some = [
-        msgspec.structs.replace(
-            fleet.roles[index % len(fleet.roles)],
-            role=msgspec.structs.replace(fleet.roles[index % len(fleet.roles)].role, name=f"role-{index:03d}"),
-        )
-        for index in range(number)
-    ]
+    some = []
+    for index in range(number):
+        status, name = fleet.roles[index % len(fleet.roles)], f"role-{index:03d}"
+        role = msgspec.structs.replace(status.role, name=name)
+        workers = tuple(msgspec.structs.replace(worker, role=name) for worker in status.workers)
+        some.append(msgspec.structs.replace(status, role=role, workers=workers))
     return msgspec.structs.replace(fleet, roles=tuple(some))
 
 

@@ -42,7 +42,7 @@ two owners: crontab of deploy, line 4 (6 processes, 3 more each minute) and
 reports-worker@1
 • 6 processes have cron (pid 301) among their ancestors; crontab of deploy, line
 ↓ 4 more lines: d
-q quit  ? help  ⏎ open  Tab roles/findings  Esc back  ctrl+r refresh  d evidence"""
+1Fleet 2Workers 3Jobs 4Queue 5Log 7Host  q quit  ? help  ⏎ open  d evidence"""
 
 GOLDEN_40 = """\
 worktop · wrk01 · deploy · 16:42:07 UTC
@@ -59,7 +59,7 @@ FINDINGS  3 errors  3 warnings  1 note
 × exports    alive but no job finished…
 ▲ thumbnails @3 start limit hit 12 min…▃
 ▲ thumbnails 4 jobs held by dead worke…
-q quit  ? help  ⏎ open  Esc back"""
+q quit  ? help  ⏎ open  d evidence"""
 
 
 async def test_80_by_24() -> None:
@@ -134,9 +134,9 @@ async def test_enter_on_a_finding_shows_its_evidence_and_escape_goes_back() -> N
         assert isinstance(driven.app.screen, FleetScreen)
 
 
-async def test_enter_on_a_role_shows_its_findings() -> None:
+async def test_f_on_a_role_shows_its_findings() -> None:
     async with console(example_fleet()) as driven:
-        await driven.press("down", "down", "enter")
+        await driven.press("down", "down", "f")
         assert "FINDINGS of thumbnails  2 warnings  esc shows all" in driven.text()
         assert "retire the launcher" not in driven.text()
         assert driven.app.focused is driven.findings
@@ -146,9 +146,9 @@ async def test_enter_on_a_role_shows_its_findings() -> None:
         assert driven.roles.cursor_key == "thumbnails"
 
 
-async def test_enter_on_a_role_without_findings() -> None:
+async def test_f_on_a_role_without_findings() -> None:
     async with console(example_fleet()) as driven:
-        await driven.press("G", "enter")
+        await driven.press("G", "f")
         assert "FINDINGS of digest  none  esc shows all" in driven.text()
         assert driven.app.focused is driven.roles
         await driven.press("escape")
@@ -202,6 +202,41 @@ async def test_the_cursor_stays_on_its_role_and_its_finding() -> None:
         assert driven.roles.cursor_key == "webhooks"
         assert driven.findings.cursor_key == finding
         assert driven.app.focused is driven.findings
+
+
+def with_findings(fleet: Fleet, *codes: str) -> Fleet:
+    """The fleet with the findings of these codes only."""
+    return msgspec.structs.replace(fleet, findings=tuple(f for f in fleet.findings if f.code in codes))
+
+
+async def test_the_worst_finding_is_in_sight_until_a_person_moves() -> None:
+    fleet = example_fleet()
+    async with console(with_findings(fleet, "source-down", "start-limit-never"), (80, 14)) as driven:
+        await driven.say(with_findings(fleet, "source-down", "start-limit-never", "stuck-jobs"))
+        await driven.press("tab")
+        await driven.say(fleet)
+        assert driven.findings.cursor_row == 0
+        assert driven.findings.scroll_y == 0
+        assert "× reports    two owners" in driven.text()
+        await driven.press("down", "down")
+        await driven.say(with_findings(fleet, "no-progress", "source-down"))
+        assert (driven.findings.cursor_key or "").startswith("exports/")
+        await driven.say(fleet)
+        assert (driven.findings.cursor_key or "").startswith("exports/")
+        await driven.press("g")
+        await driven.say(with_findings(fleet, "source-down"))
+        await driven.say(fleet)
+        assert driven.findings.cursor_row == 0
+
+
+async def test_copying_roles_and_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with console(example_fleet()) as driven:
+        copied: list[str] = []
+        monkeypatch.setattr(driven.app, "copy_to_clipboard", copied.append)
+        await driven.press("y", "tab", "y", "enter", "y")
+        assert copied[0].splitlines()[0].startswith("ROLE       WORKERS STATES")
+        assert copied[1] == copied[2]
+        assert "WHAT MENDS IT" in copied[1]
 
 
 async def test_only_the_changed_row_is_painted() -> None:

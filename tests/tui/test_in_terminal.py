@@ -87,6 +87,46 @@ def test_what_it_draws_and_how_it_follows_the_size(tmp_path: Path) -> None:
         terminal.assert_whole()
 
 
+@pytest.mark.parametrize("term", ["xterm-256color", "xterm-16color"])
+def test_a_walk_over_the_screens_by_keyboard(tmp_path: Path, term: str) -> None:
+    with Launched(tmp_path, "live", term=term) as terminal:
+        terminal.wait_for("FINDINGS")
+        terminal.keys("2")
+        terminal.wait_for("× start-limit")
+        terminal.keys("/", *"cron")  # in one go: what is typed belongs to the filter
+        terminal.wait_for("24 of 64")
+        terminal.keys("Enter", "Space", "Space", "s")
+        terminal.wait(lambda text: "2 marked" in text and "STATE↑" in text)
+        terminal.keys("p")
+        terminal.wait_for("PAUSED since")
+        terminal.keys("p", "Enter")
+        terminal.wait_for("crontab of deploy, line 4")
+        terminal.keys("Escape")
+        terminal.wait_for("2 marked")
+        terminal.keys(":", *"log")
+        terminal.wait_for("the journal of a role")
+        terminal.keys("Enter")
+        terminal.wait_for("job 918251 failed")
+        terminal.keys("k")
+        terminal.keys("?")
+        terminal.wait_for("following ends")
+        terminal.keys("Escape")
+        terminal.wait(lambda text: "following ends" not in text)
+        terminal.keys("2")
+        terminal.wait(lambda text: "2 marked" in text and "/cron" in text)
+        terminal.resize(40, 15)
+        terminal.keys("x")
+        terminal.wait_for("nothing here changes")
+        terminal.keys("Escape")
+        terminal.wait(lambda text: "nothing here changes" not in text)
+        terminal.resize(80, 24)
+        terminal.keys("1")
+        terminal.wait_for("FINDINGS")
+        terminal.keys("q")
+        assert terminal.exit_status() == 0
+        terminal.assert_whole()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT])
 def test_a_signal_ends_it_and_the_status_says_which(tmp_path: Path, number: signal.Signals) -> None:
     with Launched(tmp_path) as terminal:
@@ -241,7 +281,7 @@ def test_nothing_hostile_reaches_the_terminal() -> None:
             | {"COLUMNS": "200", "LINES": "50", "HOME": os.environ.get("HOME", "/")},
         )
     received = b""
-    keys = [b"\t", b"\r", b"n", b"n", b"?", b"\x1b", b"q"]
+    keys = [b"\t", b"\r", b"n", b"n", b"?", b"\x1b", b"2", b"s", b"\r", b"n", b"5", b":", b"\x1b", b"q"]
     deadline = time.monotonic() + 30
     quiet = 0
     while time.monotonic() < deadline:

@@ -13,6 +13,17 @@ import pytest
 
 from console.tui.commands import COMMANDS, SCOPE_TITLES, of
 from console.tui.crash import crash_line, write_crash_log
+from console.tui.screens.base import ConsoleScreen
+from console.tui.screens.evidence import EvidenceScreen
+from console.tui.screens.fleet import FleetScreen
+from console.tui.screens.help import HelpScreen
+from console.tui.screens.host import HostScreen
+from console.tui.screens.job import JobScreen
+from console.tui.screens.jobs import JobsScreen
+from console.tui.screens.log import LogScreen
+from console.tui.screens.queue import QueueScreen
+from console.tui.screens.worker import WorkerScreen
+from console.tui.screens.workers import WorkersScreen
 from console.tui.terminal import speaks_utf8, theme_for
 from console.tui.widgets.line import keys_parts
 
@@ -106,7 +117,9 @@ def test_where_no_log_can_be_written_the_line_says_so(tmp_path: Path) -> None:
 
 def test_every_command_has_a_sentence_and_keys_of_its_own() -> None:
     assert len({command.id for command in COMMANDS}) == len(COMMANDS)
-    for scopes in (("console", "fleet", "table"), ("console", "pager", "evidence")):
+    kinds: list[type[ConsoleScreen]] = [FleetScreen, EvidenceScreen, HelpScreen, WorkersScreen, WorkerScreen]
+    kinds += [LogScreen, JobsScreen, JobScreen, QueueScreen, HostScreen]
+    for scopes in (kind.SCOPES for kind in kinds):
         keys = [key for command in of(*scopes) for key in command.keys]
         assert len(keys) == len(set(keys)), f"a key is bound twice in {scopes}"
     for command in COMMANDS:
@@ -116,7 +129,13 @@ def test_every_command_has_a_sentence_and_keys_of_its_own() -> None:
 
 @pytest.mark.parametrize("width", range(0, 130))
 def test_the_footer_never_cuts_a_key(width: int) -> None:
-    text = "".join(piece for piece, _ in keys_parts(("console", "fleet"), width, False))
+    parts, spans = keys_parts(("console", "fleet"), width, False, "fleet")
+    text = "".join(piece for piece, _ in parts)
     assert len(text) <= width
-    if width >= 6:
+    if width >= 70:
+        assert text.replace(" ", "").startswith("1Fleet2Workers3Jobs4Queue5Log7Host")
+    elif width >= 6:
         assert text.startswith("q quit")
+    words = [text[span.start : span.end] for span in spans]
+    assert all(word == word.strip() for word in words)
+    assert "".join(words).replace(" ", "") == text.replace(" ", "")

@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
 from console.config import Config, Database
+from console.fleet.model import JobQuery
 from console.queue.client import QueueClient
 from console.queue.install import install
 from console.worker.holder import start_ticks
@@ -179,7 +180,7 @@ async def test_a_killed_worker_leaves_a_row_that_gets_stuck_by_the_databases_clo
         facts = (await client.poll()).value
         assert facts is not None
         assert facts.counts[0].stuck.n == 1
-        (stuck,) = await client.jobs("stuck")
+        (stuck,) = (await client.page(JobQuery(state="stuck"))).jobs
         assert (stuck.overdue or 0) > 0
         assert stuck.holder is not None
         assert stuck.holder.pid == worker.pid

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 from textual import events
+from textual.actions import SkipAction
 from textual.screen import Screen
 
 from console.fleet.model import Fleet
 from console.tui.commands import Scope
 from console.tui.widgets.line import KeyLine, Line
-from console.view.headline import head_lines
+from console.view.cells import Part, cell
+from console.view.headline import clock_text, head_lines
 
 if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
@@ -19,15 +21,34 @@ _HEAD_IN_TWO = 12  # lines of the terminal from which on the head may take two o
 _ANY_FRAME = 4  # with fewer lines there is no head and no footer
 
 
+class Paused(NamedTuple):
+    """The fleet that is shown on, and since when."""
+
+    since: float
+    fleet: Fleet | None
+
+
+class Doing(NamedTuple):
+    """Something that can be done with the selection: an entry of the menu (x). None exists yet."""
+
+    label: str
+    action: str  # of the screen
+
+
 class ConsoleScreen(Screen[None]):
-    """A screen with a head and a footer. Subclasses compose `head_line`, their body and `foot_line`."""
+    """A screen with a head and a footer. Subclasses compose `head_line`, their body and `foot_line`.
+
+    Those that can be paused (scope "common") compose `banner` below the head.
+    """
 
     SCOPES: ClassVar[tuple[Scope, ...]] = ("console",)
 
     def __init__(self) -> None:
         super().__init__()
         self.head_line = Line(id="head")
+        self.banner = Line(id="banner")
         self.foot_line = KeyLine(id="foot")
+        self.paused: Paused | None = None
         self._ready = False  # there are widgets to show something in
 
     @property
@@ -40,7 +61,13 @@ class ConsoleScreen(Screen[None]):
             return
         self.show_head()
         self.show_foot()
-        self.show_body(self.console_app.fleet)
+        self.show_banner()
+        self.show_body(self.shown_fleet)
+
+    @property
+    def shown_fleet(self) -> Fleet | None:
+        """The newest fleet, or while the screen is paused that of the moment it was."""
+        return self.paused.fleet if self.paused is not None else self.console_app.fleet
 
     def show_head(self) -> None:
         """The head alone: the clock and the ages go on when nothing else happens."""
@@ -54,8 +81,22 @@ class ConsoleScreen(Screen[None]):
 
     def show_foot(self) -> None:
         app = self.console_app
-        self.foot_line.fill(self.SCOPES, self.size.width, app.glyphs.unicode, app.tones)
+        self.foot_line.fill(self.SCOPES, self.size.width, app.glyphs.unicode, app.tones, app.current_mode)
         self.foot_line.display = self.size.height >= _ANY_FRAME
+
+    def show_banner(self) -> None:
+        """Say that the screen is paused."""
+        app = self.console_app
+        if self.paused is None:
+            self.banner.show((), app.tones)
+            return
+        text = f" {app.glyphs.paused} PAUSED since {clock_text(self.paused.since)} "
+        parts: tuple[Part, ...] = ((text, "sorted"), *self.pause_note())
+        self.banner.show((cell(parts, self.size.width).parts,), app.tones)
+
+    def pause_note(self) -> tuple[Part, ...]:
+        """What follows in the banner."""
+        return (("  rows stand still, collecting goes on; p goes on", "warn"),)
 
     def show_body(self, fleet: Fleet | None) -> None:
         """Show what is particular to the screen."""
@@ -65,11 +106,51 @@ class ConsoleScreen(Screen[None]):
         """Go back one level inside the screen; False when there is none."""
         return False
 
+    def asked_again(self) -> None:
+        """The person wants everything asked again now (ctrl+r): ask again for what is the screen's own."""
+
+    def doings(self) -> tuple[Doing, ...]:
+        """What can be done with the selection."""
+        return ()
+
+    def selection_text(self) -> str:
+        """What the menu is about, a few safe words."""
+        return ""
+
+    def role_in_hand(self) -> str | None:
+        """The role a person looks at here: that whose log they mean when they go to the log."""
+        return None
+
+    def copied(self) -> str:
+        """What `y` copies: safe text."""
+        return ""
+
     @property
     def body_height(self) -> int:
         """Lines between head and footer."""
-        taken = self.head_line.line_count + (1 if self.foot_line.display else 0)
+        taken = self.head_line.line_count + self.banner.line_count + (1 if self.foot_line.display else 0)
         return max(0, self.size.height - taken)
+
+    # --- commands --------------------------------------------------------------------------------------------
+
+    def action_pause(self) -> None:
+        """Freeze the rows, or go on."""
+        app = self.console_app
+        self.paused = Paused(app.clock(), app.fleet) if self.paused is None else None
+        self.show()
+
+    def action_copy(self) -> None:
+        """Copy what the mouse selected, or else what the screen offers."""
+        self.console_app.copy(self.get_selected_text() or self.copied())
+
+    def action_copy_text(self) -> None:
+        """ctrl+c with a selection; without one it leaves the console."""
+        selected = self.get_selected_text()
+        if not selected:
+            raise SkipAction
+        self.console_app.copy(selected)
+
+    # --- life ------------------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
         self._ready = True

@@ -13,7 +13,7 @@ from console.tui.commands import Scope, bindings
 from console.tui.screens.base import ConsoleScreen
 from console.tui.widgets.line import Line
 from console.tui.widgets.pager import Pager
-from console.view.cells import Part, cell, safe
+from console.view.cells import Part, cell, plain, safe
 from console.view.findings import TONES, Entry, entries, evidence_lines
 
 _WIDEST = 110  # longer lines are hard to read
@@ -60,6 +60,9 @@ class EvidenceScreen(ConsoleScreen):
         self.title_line.show((cell(tuple(title), self.size.width).parts,), app.tones)
         width = min(_WIDEST, self.size.width - 1)  # the scroll bar
         self.pager.show(evidence_lines(finding, width, app.glyphs), app.tones)
+
+    def copied(self) -> str:
+        return "\n".join(plain(line) for line in evidence_lines(self._entry.finding, 120, self.console_app.glyphs))
 
     def action_step(self, by: int) -> None:
         """Go to the next or the previous finding."""

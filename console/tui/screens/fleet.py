@@ -15,8 +15,8 @@ from console.tui.screens.base import ConsoleScreen
 from console.tui.screens.evidence import EvidenceScreen
 from console.tui.widgets.line import Line
 from console.tui.widgets.table import Table
-from console.view.cells import Grid, wrap
-from console.view.findings import Entry, detail_lines, entries, finding_grid, title_parts
+from console.view.cells import Grid, plain, safe, wrap
+from console.view.findings import Entry, detail_lines, entries, evidence_lines, finding_grid, title_parts
 from console.view.headline import notices
 from console.view.rows import role_grid
 
@@ -39,8 +39,8 @@ def split_height(height: int, roles: int, findings: int) -> tuple[int, int]:
 class FleetScreen(ConsoleScreen):
     """Roles and findings."""
 
-    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "fleet", "table")
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("fleet")]
+    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "common", "fleet", "table")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("common", "fleet")]
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,12 +53,13 @@ class FleetScreen(ConsoleScreen):
         self.notice = Line(id="notice")
         self.roles = Table(id="roles")
         self.title_line = Line(id="title", classes="title")
-        self.findings = Table(id="findings", header=False)
+        self.findings = Table(id="findings", header=False, keep_first=True)
         self.rule = Line(id="rule")
         self.detail = Line(id="detail")
 
     def compose(self) -> ComposeResult:
         yield self.head_line
+        yield self.banner
         yield self.notice
         yield self.roles
         yield self.title_line
@@ -138,7 +139,7 @@ class FleetScreen(ConsoleScreen):
     @on(Table.Edge)
     def _left(self, event: Table.Edge) -> None:
         if event.table is self.roles and event.direction > 0 and self.findings.row_count:
-            self.findings.move_cursor(row=0)
+            self.findings.stay_first()
             self.set_focus(self.findings)
         elif event.table is self.findings and event.direction < 0 and self.roles.row_count:
             self.roles.move_cursor(row=self.roles.row_count - 1)
@@ -151,23 +152,52 @@ class FleetScreen(ConsoleScreen):
             self.set_focus(target)  # at once: focus() would let the next key overtake it
 
     def action_open(self) -> None:
-        """On a finding: its evidence. On a role: its findings."""
+        """On a finding: its evidence. On a role: its workers."""
         if self.focused is not self.roles:
             self._describe(self._current())
             return
         role = self._role_under_cursor()
         if role is not None:
-            self._filter(role)
-            if self.findings.row_count:
-                self.findings.move_cursor(row=0)
-                self.set_focus(self.findings)
+            from console.tui.screens.workers import WorkersScreen
+
+            self.app.push_screen(WorkersScreen(role))
+
+    def action_findings(self) -> None:
+        """Findings of the role under the cursor only."""
+        role = self._role_under_cursor()
+        if role is None or self.focused is not self.roles:
+            return
+        self._filter(role)
+        if self.findings.row_count:
+            self.findings.stay_first()
+            self.set_focus(self.findings)
+
+    def action_log(self) -> None:
+        """The log of the role under the cursor, or of the finding's."""
+        role = self.role_in_hand()
+        if role:
+            self.console_app.show_log_of(role)
+
+    def copied(self) -> str:
+        if self.focused is self.findings:
+            entry = self._current()
+            if entry is None:
+                return ""
+            return "\n".join(plain(line) for line in evidence_lines(entry.finding, 120, self.console_app.glyphs))
+        return self.roles.grid.text()
+
+    def selection_text(self) -> str:
+        if self.focused is self.findings:
+            entry = self._current()
+            return safe(entry.finding.what, 50) if entry is not None else ""
+        return safe(self._role_under_cursor() or "", 50)
 
     def action_describe(self) -> None:
         """Evidence of the finding under the cursor, or of the worst finding of the role under the cursor."""
         if self.focused is self.findings:
             self._describe(self._current())
             return
-        fleet, role = self.console_app.fleet, self._role_under_cursor()
+        fleet, role = self.shown_fleet, self._role_under_cursor()
         if fleet is not None and role is not None:
             self._describe(next(iter(entries(fleet, role)), None))
 
@@ -185,6 +215,10 @@ class FleetScreen(ConsoleScreen):
     def _filter(self, role: str | None) -> None:
         self._role = role
         self.show()
+
+    def role_in_hand(self) -> str | None:
+        entry = self._current()
+        return entry.finding.role if self.focused is self.findings and entry else self._role_under_cursor()
 
     def _role_under_cursor(self) -> str | None:
         key = self.roles.cursor_key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, get_args
 
 from textual.app import ComposeResult
@@ -24,19 +25,16 @@ _COLUMNS: tuple[tuple[str, str], ...] = (
     ("STUCK", "running, and the lease has expired or the holder is dead"),
     ("DONE/MIN", "jobs finished per minute, over five minutes; FAIL/MIN: failed"),
     ("MEMORY", "used / allowed by the workers' limits; ? where a worker has no limit"),
+    ("WAITING 15 MIN", "the last 15 minutes of WAITING, the highest bar being the most; WAIT 15M: two minutes a bar"),
+    ("RST/MIN", "restarts per minute; MEM, PEAK, LIMIT: memory now, at most so far, and allowed"),
+    ("JOB, FOR", "the job a worker holds, and for how long; red when its lease has expired"),
 )
 
 
-def help_lines(width: int, glyphs: Glyphs) -> tuple[tuple[Part, ...], ...]:
-    """The help in lines of at most `width` columns."""
-    lines: list[tuple[Part, ...]] = []
-    scopes: tuple[Scope, ...] = ("console", "fleet", "table", "evidence", "pager")
-    for scope in scopes:
-        lines += wrap(((SCOPE_TITLES[scope].upper(), "head"),), width)
-        for command in of(scope):
-            keys = pad(command.shown_keys(glyphs.unicode), _KEYS_WIDTH)
-            lines += wrap((("  ", ""), (keys, "key"), (command.help, "")), width, _KEYS_WIDTH + 2)
-        lines.append(())
+def help_lines(width: int, glyphs: Glyphs, first: tuple[Scope, ...] = ()) -> tuple[tuple[Part, ...], ...]:
+    """The help in lines of at most `width` columns, the keys of the scopes `first` at its beginning."""
+    own = [scope for scope in reversed(first) if scope != "console"]
+    lines = _keys([*own, "console"], width, glyphs)
     lines += wrap((("SIGNS", "head"),), width)
     for state in get_args(WorkerState):
         lines += wrap((("  ", ""), (glyphs.state(state), STATE_TONES[state]), (f" {word(state)}", "")), width)
@@ -64,7 +62,24 @@ def help_lines(width: int, glyphs: Glyphs) -> tuple[tuple[Part, ...], ...]:
     lines += wrap(
         (("Environment: WORKTOP_THEME=dark, light or safe; WORKTOP_GLYPHS=ascii or unicode; NO_COLOR.", ""),), width
     )
-    return tuple(lines)
+    lines.append(())
+    lines += _keys([scope for scope in SCOPE_TITLES if scope not in (*own, "console")], width, glyphs)
+    return tuple(lines[:-1])
+
+
+def _keys(scopes: Iterable[Scope], width: int, glyphs: Glyphs) -> list[tuple[Part, ...]]:
+    """The keys of these scopes, an empty line after each."""
+    lines: list[tuple[Part, ...]] = []
+    for scope in scopes:
+        commands = of(scope)
+        if not commands:
+            continue
+        lines += wrap(((SCOPE_TITLES[scope].upper(), "head"),), width)
+        for command in commands:
+            keys = pad(command.shown_keys(glyphs.unicode), _KEYS_WIDTH)
+            lines += wrap((("  ", ""), (keys, "key"), (command.help, "")), width, _KEYS_WIDTH + 2)
+        lines.append(())
+    return lines
 
 
 class HelpScreen(ConsoleScreen):
@@ -72,8 +87,10 @@ class HelpScreen(ConsoleScreen):
 
     SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "pager")
 
-    def __init__(self) -> None:
+    def __init__(self, scopes: tuple[Scope, ...] = ()) -> None:
+        """`scopes` are those of the screen it was asked on."""
         super().__init__()
+        self._scopes = scopes
         self.pager = Pager(id="body")
 
     def compose(self) -> ComposeResult:
@@ -83,4 +100,4 @@ class HelpScreen(ConsoleScreen):
 
     def show_body(self, fleet: Fleet | None) -> None:
         app = self.console_app
-        self.pager.show(help_lines(min(100, self.size.width - 1), app.glyphs), app.tones)
+        self.pager.show(help_lines(min(100, self.size.width - 1), app.glyphs, self._scopes), app.tones)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from itertools import groupby
+from typing import NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from console.tui.commands import Scope, footer_keys
+from console.tui.commands import SCREENS, Scope, footer_keys
 from console.view.cells import Part, Tone, columns, part_columns
 
 Lines = tuple[tuple[Part, ...], ...]
@@ -75,21 +77,84 @@ def changed_region(y: int, old: tuple[Part, ...], new: tuple[Part, ...]) -> Regi
     return Region(start, y, max(1, end - start), 1) if end > start else Region(0, y, max(1, width), 1)
 
 
+_TIGHT = 100  # narrower than this the screens of the footer stand close: 1Fleet 2Workers
+_KEYS_ONLY = 70  # and narrower than this they are left out
+
+
 class KeyLine(Line):
-    """The footer: the keys of the moment, those that do not fit left out, the least needed first."""
+    """The footer: the screens, and the keys of the moment, those that do not fit left out, the least needed first.
 
-    def fill(self, scopes: tuple[Scope, ...], width: int, unicode: bool, tones: dict[Tone, Style]) -> None:
-        """Show the keys of `scopes` in `width` columns."""
-        self.show((keys_parts(scopes, width, unicode),), tones)
+    A click on a key is that key.
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._spans: tuple[Span, ...] = ()
+
+    def fill(
+        self, scopes: tuple[Scope, ...], width: int, unicode: bool, tones: dict[Tone, Style], current: str = ""
+    ) -> None:
+        """Show the keys of `scopes` in `width` columns; `current` names the screen that is shown."""
+        parts, self._spans = keys_parts(scopes, width, unicode, current)
+        self.show((parts,), tones)
+
+    def on_click(self, event: events.Click) -> None:
+        key = next((span.key for span in self._spans if span.start <= event.x < span.end), None)
+        if key is not None:
+            event.stop()
+            self.app.simulate_key(key)
 
 
-def keys_parts(scopes: tuple[Scope, ...], width: int, unicode: bool) -> tuple[Part, ...]:
-    """The keys and labels that fit into `width` columns."""
-    parts: list[Part] = []
-    for key, label in footer_keys(scopes, unicode):
-        more: list[Part] = [("  ", "")] if parts else []
-        more += [(key, "key"), (f" {label}", "dim")]
-        if part_columns((*parts, *more)) > width:
+class Span(NamedTuple):
+    """Where in the footer a key stands."""
+
+    start: int
+    end: int
+    key: str
+
+
+def keys_parts(
+    scopes: tuple[Scope, ...], width: int, unicode: bool, current: str = ""
+) -> tuple[tuple[Part, ...], tuple[Span, ...]]:
+    """The screens, keys and labels that fit into `width` columns, and where they stand."""
+    screens = screen_parts(width, current) if width >= _KEYS_ONLY and "console" in scopes else []
+    entries: list[tuple[str, str, str]] = []
+    room = width - sum(len(f"{key}{label}{gap}") for key, label, gap, _ in screens)
+    names = {screen.key for screen in SCREENS}
+    for key, label, pressed in footer_keys(scopes, unicode):
+        taken = columns(key) + 1 + columns(label) + (2 if entries or screens else 0)
+        if pressed in names or taken > room:
             continue
-        parts += more
-    return tuple(parts)
+        room -= taken
+        entries.append((key, label, pressed))
+    parts: list[Part] = []
+    spans: list[Span] = []
+    at = 0
+
+    def add(pieces: list[Part], pressed: str) -> None:
+        nonlocal at
+        taken = part_columns(tuple(pieces))
+        spans.append(Span(at, at + taken, pressed))
+        parts.extend(pieces)
+        at += taken
+
+    for key, label, gap, here in screens:
+        add([(key, "key"), (label, "strong" if here else "dim")], key)
+        parts.append((gap, ""))
+        at += len(gap)
+    for number, (key, label, pressed) in enumerate(entries):
+        if number or screens:
+            parts.append(("  ", ""))
+            at += 2
+        add([(key, "key"), (f" {label}", "dim")], pressed)
+    return tuple(parts), tuple(spans)
+
+
+def screen_parts(width: int, current: str) -> list[tuple[str, str, str, bool]]:
+    """Key, label, gap after it, and whether it is the one shown, of each screen."""
+    between = "" if width < _TIGHT else " "
+    last = len(SCREENS) - 1
+    return [
+        (screen.key, f"{between}{screen.title}", ("" if number == last else " " + between), screen.name == current)
+        for number, screen in enumerate(SCREENS)
+    ]

@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 
 from rich.style import Style
 from rich.text import Text
+from textual import events
 from textual.binding import BindingType
 from textual.geometry import Region
 from textual.message import Message
@@ -20,7 +21,7 @@ from textual.widgets import DataTable
 
 from console.tui.commands import bindings
 from console.tui.theme import paint
-from console.view.cells import Cell, Grid, Tone
+from console.view.cells import Cell, Column, Grid, Tone
 
 
 class _CellText(Text):
@@ -69,7 +70,8 @@ class Table(DataTable[_CellText]):
         def control(self) -> Table:
             return self.table
 
-    def __init__(self, *, id: str, header: bool = True) -> None:
+    def __init__(self, *, id: str, header: bool = True, keep_first: bool = False) -> None:
+        """With `keep_first` the cursor stays on the first row, whichever that is, until a person moves it."""
         super().__init__(
             id=id,
             show_header=header,
@@ -81,7 +83,14 @@ class Table(DataTable[_CellText]):
         )
         self._grid = Grid()
         self._tones: dict[Tone, Style] = {}
+        self._keep_first = keep_first
+        self._moved = False  # by a person
         self.repainted: list[str] = []  # keys of the rows that the last difference repainted
+
+    @property
+    def grid(self) -> Grid:
+        """What is shown."""
+        return self._grid
 
     # --- showing -----------------------------------------------------------------------------------------------
 
@@ -173,13 +182,21 @@ class Table(DataTable[_CellText]):
             try:
                 self.clear(columns=True)
                 for column in grid.columns:
-                    self.add_column(Text(column.label, end="", no_wrap=True), width=column.width, key=column.key)
+                    self.add_column(self._paint_label(column), width=column.width, key=column.key)
                 for row in grid.rows:
                     self.add_row(*(self._paint(row.key, c) for c in row.cells), key=row.key)
             finally:
                 self._applying = False
             self._restore(anchor)
         self.refresh(layout=True)
+
+    def _paint_label(self, column: Column) -> Text:
+        if not column.sorted:
+            return Text(column.label, end="", no_wrap=True)
+        name = column.label.strip()
+        before = len(column.label) - len(column.label.lstrip())
+        after = len(column.label) - before - len(name)
+        return paint(((" " * before, ""), (name, "sorted"), (" " * after, "")), self._tones)
 
     def _paint(self, key: str, cell: Cell) -> _CellText:
         text = _CellText(no_wrap=True, end="")
@@ -200,6 +217,10 @@ class Table(DataTable[_CellText]):
 
     def _restore(self, anchor: _Anchor) -> None:
         index = {row.key: number for number, row in enumerate(self._grid.rows)}
+        if self._keep_first and not self._moved:
+            self.move_cursor(row=0, scroll=False)
+            self.call_after_refresh(self.scroll_to, y=0, animate=False)
+            return
         cursor = next((index[key] for key in anchor.cursor if key in index), 0)
         self.move_cursor(row=cursor, scroll=False)
         held = index.get(anchor.held) if anchor.held is not None else None
@@ -223,14 +244,46 @@ class Table(DataTable[_CellText]):
         self.move_cursor(row=index)
         return True
 
+    def stay_first(self) -> None:
+        """The cursor goes to the first row, and as `keep_first` says stays there."""
+        self._moved = False
+        self.move_cursor(row=0)
+
     def action_cursor_up(self) -> None:
         if self.cursor_row <= 0:
             self.post_message(self.Edge(self, -1))
         else:
+            self._moved = True
             super().action_cursor_up()
 
     def action_cursor_down(self) -> None:
         if self.cursor_row >= self.row_count - 1:
             self.post_message(self.Edge(self, 1))
         else:
+            self._moved = True
             super().action_cursor_down()
+
+    def action_page_down(self) -> None:
+        self._moved = True
+        super().action_page_down()
+
+    def action_page_up(self) -> None:
+        self._moved = True
+        super().action_page_up()
+
+    def action_scroll_bottom(self) -> None:
+        self._moved = True
+        super().action_scroll_bottom()
+
+    def action_scroll_top(self) -> None:
+        self._moved = False  # the first row is wanted, whichever it is
+        super().action_scroll_top()
+
+    def on_click(self, event: events.Click) -> None:
+        self._moved = True
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._moved = True
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._moved = True

@@ -1,0 +1,100 @@
+"""Requests that take longer than a turn of the event loop: each is a task, and answers when it is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+
+from console.errors import HostError
+from console.host import protocol
+from console.host.cgroups import Hierarchy
+from console.host.channel import Channel
+from console.host.details import unit_detail
+from console.host.logs import LogFollows
+from console.host.processes import Scanner
+from console.host.protocol import FollowLog, Message, Request, Response, StopLog, UnitDetailOf
+from console.host.trees import trees_of_host
+
+_AT_ONCE = 2  # that are worked on
+_WAITING = 32  # that may wait
+_SECONDS = 10.0
+
+
+class Requests:
+    """Details and follows of one console."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        scanner: Scanner,
+        hierarchy: Hierarchy,
+        loaded: Callable[[], Iterable[str]],
+        user_manager: bool,
+    ) -> None:
+        self._channel = channel
+        self._scanner = scanner
+        self._hierarchy = hierarchy
+        self._user_manager = user_manager
+        self._gate = asyncio.Semaphore(_AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.logs = LogFollows(self._tell, lambda: channel.busy, loaded, user_manager)
+
+    def take(self, request: Request) -> bool:
+        """Whether the request is one of these: then it is answered sooner or later. HostError: it cannot be done."""
+        number = request.id
+        work: Coroutine[None, None, Message]
+        if request.method == "follow_log":
+            self.logs.start(number, protocol.decode_params(request, FollowLog))
+            self._tell(Response(number, "ok"))
+            return True
+        if request.method == "stop_log":
+            work = self._stop_log(number, protocol.decode_params(request, StopLog).follow)
+        elif len(self._tasks) >= _WAITING:
+            raise HostError(f"request {request.method[:40]}", f"{_WAITING} requests wait already")
+        elif request.method == "unit_detail":
+            work = self._unit_detail(number, protocol.decode_params(request, UnitDetailOf).name)
+        elif request.method == "host_detail":
+            work = self._host_detail(number)
+        else:
+            return False
+        task = asyncio.create_task(self._answer(number, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return True
+
+    async def close(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.logs.close()
+
+    async def _answer(self, number: int, work: Coroutine[None, None, Message]) -> None:
+        try:
+            async with asyncio.timeout(_SECONDS):
+                answer: Message = await work
+        except TimeoutError:
+            answer = protocol.Failure(number, HostError("host agent", f"not done within {_SECONDS:g} s").problem)
+        except HostError as error:
+            answer = protocol.Failure(number, error.problem)
+        except Exception as error:  # noqa: BLE001  a detail that fails must not end the agent
+            problem = HostError("host agent", f"{type(error).__name__}: {error}").problem
+            answer = protocol.Failure(number, problem)
+        self._tell(answer)
+
+    async def _unit_detail(self, number: int, name: str) -> Message:
+        async with self._gate:
+            detail = await unit_detail(name, self._scanner, self._hierarchy, self._user_manager)
+        return protocol.UnitDetailAnswer(number, detail)
+
+    async def _host_detail(self, number: int) -> Message:
+        async with self._gate:
+            detail = await trees_of_host(self._scanner)
+        return protocol.HostDetailAnswer(number, detail)
+
+    async def _stop_log(self, number: int, follow: int) -> Message:
+        await self.logs.stop(follow)
+        return Response(number, "ok")
+
+    def _tell(self, message: Message) -> None:
+        self._channel.send(protocol.encode(message))
