@@ -73,6 +73,7 @@ _URL_PASSWORD = re.compile(r"(?<![a-z0-9+.-])([a-z0-9+.-]+://[^\s:/@]*:)([^\s@/]
 _QUOTED_PAIR = re.compile(
     rf"""(["']{_SECRET_NAME}["']\s*[:=]\s*)(["'])((?:\\.|(?!\2).)*)(\2)""", re.IGNORECASE | re.DOTALL
 )
+_QUOTED_WHOLE = re.compile(rf"""(["'])({_SECRET_NAME}=)(?!{MASK})((?:\\.|(?!\1)[^\n])*)(\1)""", re.IGNORECASE)
 _BARE_PAIR = re.compile(
     rf"""(?<![\w.-])(-{{0,2}}{_SECRET_NAME}["']?\s*[=:]\s*)(?!["']?{MASK})("[^"\n]*"|'[^'\n]*'|(?:bearer|basic)\s+\S+|[^\s,;&}}\]"']+)""",
     re.IGNORECASE,
@@ -104,6 +105,7 @@ def mask(text: str) -> str:
     text = _PRIVATE_KEY.sub(MASK, text)
     text = _URL_PASSWORD.sub(rf"\1{MASK}\3", text)
     text = _QUOTED_PAIR.sub(lambda m: f"{m[1]}{m[2]}{MASK}{m[4]}", text)
+    text = _QUOTED_WHOLE.sub(lambda m: f"{m[1]}{m[2]}{MASK}{m[4]}", text)
     text = _BARE_PAIR.sub(rf"\1{MASK}", text)
     text = _OPTION_PAIR.sub(rf"\1{MASK}", text)
     text = _BEARER.sub(rf"\1{MASK}", text)

@@ -160,7 +160,8 @@ class Sources:
         while True:
             began = time.monotonic()
             self._rows = await self._queue.poll()
-            took = time.monotonic() - began
+            failed = self._rows.problem is not None
+            took = time.monotonic() - began if failed else self._rows.took
             if self._looking is None or self._looking.done():  # an agent that hangs must not hold the queue up
                 self._looking = asyncio.create_task(self._look_up_holders())
             self._wake()

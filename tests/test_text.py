@@ -70,6 +70,8 @@ def test_wide_characters_take_two_columns() -> None:
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "MIIE"),
         ("dsn host=db password=hunter2 user=app", "hunter2"),
         ("client_secret: hunter2", "hunter2"),
+        ('Environment="DB_PASSWORD=correct horse battery" "X=1"', "horse"),
+        ("sh -c 'API_TOKEN=\"a b\" run'", "a b"),
         ('raise RuntimeError("password=hunter2 is wrong")', "hunter2"),
     ],
 )

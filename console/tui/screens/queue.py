@@ -18,6 +18,7 @@ from console.tui.widgets.plot import TrendPlot
 from console.tui.widgets.table import Table
 from console.view.cells import Grid, safe, wrap
 from console.view.listing import look_of
+from console.view.rows import unique
 from console.view.trends import MEASURES, Measure, plot_data, queue_grid, roles_with_rows, title_parts, why_nothing
 
 _SIDE_BY_SIDE = 60  # columns from which on two plots stand beside each other
@@ -84,9 +85,8 @@ class QueueScreen(ConsoleScreen):
         """The role under the cursor."""
         fleet = self.shown_fleet
         known = roles_with_rows(fleet) if fleet is not None else []
-        key = self.table.cursor_key
-        name = key.partition("\0")[0] if key is not None else None
-        return next((status for status in known if status.role.name == name), None)
+        keys = unique([status.role.name for status in known])
+        return next((status for key, status in zip(keys, known, strict=True) if key == self.table.cursor_key), None)
 
     def _show_plots(self) -> None:
         app, fleet, status = self.console_app, self.shown_fleet, self.status
