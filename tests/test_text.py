@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 
 import pytest
@@ -119,3 +120,11 @@ def test_quantities() -> None:
         "3d 5h",
     ]
     assert grouped(1204) == "1 204"
+
+
+@pytest.mark.parametrize("unit", ["x", "-", '"', '"token=', "token=x ", "://a:", '"token=\\', "a.b-", "eyJ"])
+def test_masking_takes_time_in_proportion_to_the_text(unit: str) -> None:
+    """A payload must not stop the console: these took minutes when a pattern looked ahead without bound."""
+    began = time.process_time()
+    mask(unit * (65_536 // len(unit)))
+    assert time.process_time() - began < 5.0
