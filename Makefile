@@ -16,6 +16,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet --quiet --no-input
 
 # pystemd is built from source; the rest is what the demo host boots with
 APT := gcc pkg-config libsystemd-dev python3-dev python3-venv systemd-container dbus libpam-systemd cron
+# sshd is run inside the demo host only: where its package was missing, its service is switched off again
 APT_TEST := tmux openssh-client openssh-server
 
 DEV_GROUP := $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")'
@@ -88,5 +89,8 @@ elif [ -n "$$missing" ]; then \
     echo "installing$$missing"; \
     $(SUDO) apt-get -qq update >/dev/null; \
     $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq --no-install-recommends install $$missing >/dev/null </dev/null; \
+    case "$$missing" in *openssh-server*) \
+        $(SUDO) systemctl disable --now ssh.service >/dev/null 2>&1 || true;; \
+    esac; \
 fi
 endef

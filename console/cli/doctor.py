@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -89,7 +89,7 @@ def _host_checks(sources: Sources) -> list[Check]:
     return found
 
 
-def _of(name: str, reading: Reading, text: str) -> Check:  # type: ignore[type-arg]
+def _of(name: str, reading: Reading[Any], text: str) -> Check:
     if reading.problem is None:
         return Check(name=name, state="ok", text=text)
     return Check(

@@ -74,9 +74,8 @@ def narrowed(fleet: Fleet, role: str | None) -> Fleet:
 
 
 def print_json(value: object) -> None:
-    """One JSON document on stdout. Secrets are masked in every string of it, control characters are JSON-escaped."""
-    plain = msgspec.to_builtins(value)
-    click.echo(msgspec.json.format(msgspec.json.encode(_masked(plain)), indent=2).decode())
+    """One JSON document on stdout, every field always there; secrets are masked, control characters are escaped."""
+    click.echo(msgspec.json.format(msgspec.json.encode(_masked(value)), indent=2).decode())
 
 
 def _masked(value: Any) -> Any:
@@ -84,6 +83,8 @@ def _masked(value: Any) -> Any:
 
     if isinstance(value, str):
         return mask(value)
+    if isinstance(value, msgspec.Struct):
+        return {name: _masked(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, dict):
         return {key: _masked(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -23,7 +23,7 @@ FAULTS = (
         r"/srv/reports/start\.sh",
     ),
     Fault("reports", "outside-unit", r"processes outside reports-worker@\.service", r"cgroup belongs to cron\.service"),
-    Fault("reports", "over-budget", r"\d+ workers run, the budget is 4", r"from crontab of deploy, line 4: pid \d+"),
+    Fault("reports", "over-budget", r"\d+ workers run, the budget is 3", r"from crontab of deploy, line 4: pid \d+"),
     Fault("reports", "stuck-alive-slow", r"past the lease, but the holder lives", r"ALIVE_SLOW: pid \d+ is alive"),
     Fault("thumbnails", "crash-loop", r"@4 crash loop: .*KeyError: 'BUCKET'", r"start limit never stops it: 5 × "),
     Fault(
