@@ -28,6 +28,7 @@ PICTURES = {  # name: size, keys
     "log": ((110, 28), ("5",)),
     "host": ((110, 34), ("7",)),
 }
+_TERMINAL = ("TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8")
 _AFTER_A_KEY = 1.5  # seconds a screen has to ask for what it shows
 
 
@@ -39,9 +40,8 @@ def outside() -> None:
     try:
         fleet.wait_for_stuck_jobs(booted.host.leader_pid)
         for name in PICTURES:
-            argv = enter.exec_argv(
-                booted.host.leader_pid, [sys.executable, str(Path(__file__).resolve()), name], "deploy"
-            )
+            command = ["env", *_TERMINAL, sys.executable, str(Path(__file__).resolve()), name]
+            argv = enter.exec_argv(booted.host.leader_pid, command, "deploy")
             picture = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
             (IMAGES / f"{name}.svg").write_text(picture, encoding="utf-8")
             print(f"docs/img/{name}.svg", file=sys.stderr)  # noqa: T201

@@ -5,7 +5,7 @@ from __future__ import annotations
 from console.fleet.model import Claim, Holder, HostFacts, Job, PidState, Process, Unit, Verdict
 from console.text import ago
 
-WATCHED_LONG_ENOUGH = 3.0  # seconds without CPU before a silent holder is called hung
+WATCHED_LONG_ENOUGH = 5.0  # seconds without CPU before a silent holder is called hung
 UNDECIDED = "its CPU use has not been watched long enough to tell slow from hung"
 
 NOT_LOOKED_UP = "its pid has not been looked up yet"
