@@ -173,11 +173,11 @@ class Sources:
     async def _look_up_holders(self, also: int | None = None) -> None:
         """Tell the agent which pids hold jobs on its host: a verdict needs to know who has that pid now."""
         rows, hello = (self._rows.value if self._rows else None), self._host.facts.hello
-        if rows is None or hello is None:
+        if hello is None or (rows is None and also is None):
             return
         pids = {
             job.holder.pid
-            for job in rows.running
+            for job in (rows.running if rows is not None else ())
             if job.holder is not None and job.holder.pid is not None and job.holder.host in ("", hello.host)
         }
         await self._host.look_up(tuple(sorted(pids if also is None else pids | {also})))

@@ -10,7 +10,6 @@ from console.cli.options import json_option, print_json, run
 from console.config import Config
 from console.errors import QueueError
 from console.fleet.model import Claim, Job
-from console.fleet.verdicts import judge
 from console.text import ago, clean, clean_block, grouped
 
 
@@ -45,11 +44,11 @@ async def _ask(config: Config, job_id: str) -> tuple[Job, Claim | None]:
         job = await sources.queue.job(job_id)
         if job is None:
             raise QueueError(f"job {job_id}", "there is no such job", "list some with worktop jobs")
-        if job.state != "running" or job.holder is None or job.holder.pid is None:
-            return job, judge(job, job.queue, sources.host.facts) if job.state == "running" else None
+        if job.state != "running":
+            return job, None
         await sources.host.ready(10.0)
-        await sources.host.look_up((job.holder.pid,))
-        return job, judge(job, job.queue, sources.host.facts)
+        found, claim = await sources.job(job_id)
+        return found or job, claim
     finally:
         await sources.stop()
 

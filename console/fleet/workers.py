@@ -33,19 +33,24 @@ def unit_workers(
         )
     by_name = {unit.name: unit for unit in units}
     desired = role.desired_units()
+    wanted = frozenset(desired)
     extra = sorted(
         (
             name
             for name, unit in by_name.items()
-            if role.template and unit.template == role.template and name not in desired
+            if role.template and name not in wanted and unit.template == role.template
         ),
         key=lambda name: (len(name), name),
     )
-    running = list(processes)
+    running: dict[str, list[Process]] = {}
+    for process in processes:
+        running.setdefault(process.unit, []).append(process)
     return tuple(
-        _unit_worker(role, by_name.get(name) or Unit(name=name, load="not-loaded"), name in desired, running, now)
+        _unit_worker(
+            role, by_name.get(name) or Unit(name=name, load="not-loaded"), name in wanted, running.get(name, ()), now
+        )
         for name in (*desired, *extra)
-        if name in desired or worth_showing(by_name[name])
+        if name in wanted or worth_showing(by_name[name])
     )
 
 
@@ -54,8 +59,8 @@ def worth_showing(unit: Unit) -> bool:
     return unit.active != "inactive" or unit.enabled in ("enabled", "enabled-runtime")
 
 
-def _unit_worker(role: Role, unit: Unit, desired: bool, processes: list[Process], now: float) -> Worker:
-    own = tuple(process for process in processes if process.unit == unit.name)
+def _unit_worker(role: Role, unit: Unit, desired: bool, processes: Iterable[Process], now: float) -> Worker:
+    own = tuple(processes)
     state, why = unit_state(unit, now)
     rss = sum(process.rss for process in own if process.rss is not None) if own else None
     cpu = [process.cpu for process in own if process.cpu is not None]

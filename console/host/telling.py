@@ -17,13 +17,14 @@ class ProcessTelling:
     """What the console knows of the processes."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Tell everything anew."""
         self._told: Told[Process] = Told()
         self._told_at: dict[str, float] = {}  # monotonic
         self._seen: dict[str, Process] = {}
         self._exact: set[str] = set()  # keys whose idle time the console knows to a second
-
-    def forget(self) -> None:
-        self.__init__()  # type: ignore[misc]
 
     def delta(self, workers: dict[str, Process], scanner: Scanner, at: float) -> Delta[Process]:
         """What to send so that the console knows these workers; `at`: now, monotonic."""
