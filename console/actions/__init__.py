@@ -1,0 +1,1 @@
+"""What changes the world: plan, show, confirm, apply, verify, audit, undo."""

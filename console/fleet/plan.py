@@ -1,0 +1,188 @@
+"""The values of an action: what is selected, the plan that is shown and applied, what came of it, what can be undone.
+
+A plan is made from facts, shown as it is (dialog, --dry-run, audit), and nothing is applied that was not shown. Text in
+these values is raw where it came from outside; secrets are masked where a plan is made.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from console.errors import Problem
+from console.fleet.model import Claim, Count, Holder, Ident, Job, Value
+
+JobVerb = Literal["reclaim", "retry", "discard", "run-now", "priority", "quarantine"]
+QueueVerb = Literal["pause", "resume"]
+UnitVerb = Literal["start", "stop", "restart", "reset-failed", "kill", "enable", "disable"]
+Verb = JobVerb | QueueVerb | UnitVerb | Literal["undo", "drain", "scale", "limits"]
+
+
+# --- which rows ------------------------------------------------------------------------------------------------------
+
+
+class RowRef(msgspec.Struct, frozen=True, order=True):
+    """A row as it was seen: it is changed only while its fencing token is still that one ("" : the queue has none)."""
+
+    id: str
+    token: str = ""
+
+
+class Selection(Value, frozen=True, kw_only=True):
+    """Which rows an action means. One predicate is made of it, which counts, samples and acts.
+
+    With `rows`, those rows and no others (each with the token that was seen); without, every row that matches the
+    rest. `holders` restricts running rows to those that one of these has claimed, compared by every part that is set:
+    a row that somebody else claims meanwhile no longer matches.
+    """
+
+    verb: JobVerb
+    role: str = ""
+    queues: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()  # of the preset: "running", "waiting", "failed"
+    rows: tuple[RowRef, ...] = ()
+    holders: tuple[Holder, ...] = ()
+    overdue_only: bool = False  # running rows: only those whose lease has run out by the database's clock
+    older_than: float | None = None  # seconds: overdue (running), due (waiting) or failed for longer than this
+    priority: int | None = None  # verb priority: the new one
+    quarantine_after: int | None = None  # reclaim: rows taken from their holder this often already go to failed
+    note: str = ""  # stored with the row where the queue has room for it (last_error, output)
+
+
+class HolderRows(Value, frozen=True, kw_only=True):
+    """The running rows of one holder within a selection."""
+
+    holder: Holder | None
+    rows: Count
+    longest: Job  # the row whose lease ran out first: what the verdict on the holder is asked with
+    reclaims: int | None = None  # most reclaims among them; None: the queue does not count them
+
+
+class Survey(Value, frozen=True, kw_only=True):
+    """What the predicate of a selection finds now."""
+
+    rows: Count = Count(0)
+    samples: tuple[Job, ...] = ()  # five at most
+    queues: tuple[tuple[str, Count], ...] = ()  # rows by queue
+    behind: tuple[str, ...] = ()  # sentences: jobs that wait for a lock or a named queue these rows hold
+    poisoned: Count = Count(0)  # of a reclaim: rows that were reclaimed too often and go to failed
+
+
+class Statement(Value, frozen=True, kw_only=True):
+    """The exact SQL of one step with its parameters: the one that is run is made of the same value that is shown."""
+
+    sql: str  # with %(name)s placeholders, as psycopg takes it
+    parameters: tuple[tuple[str, str], ...] = ()  # name, the literal as psql would take it
+    psql: str = ""  # the same with the literals in place: can be pasted into psql
+
+
+# --- the plan --------------------------------------------------------------------------------------------------------
+
+
+class Step(Value, frozen=True, kw_only=True):
+    """One change of the world, or one wait between two."""
+
+    kind: Literal["sql", "notify", "unit", "signal", "wait", "file", "check"]
+    title: str  # "stop thumbnails-worker@3.service", "return 4 jobs to waiting"
+    text: str = ""  # exactly what is done: the SQL, the call, the edit
+    statement: Statement | None = None
+    unit: str = ""  # kind unit: its name, and
+    verb: str = ""  # start, stop, ...
+    ident: Ident | None = None  # kind signal: the process
+    signal: str = ""  # "TERM"
+    timeout: float | None = None  # seconds this may take before it counts as failed
+    rows: Count | None = None
+    undo: str = ""  # what undoes it, a clause; "" : nothing does
+
+
+class Consent(Value, frozen=True, kw_only=True):
+    """What the person must do before the plan is applied."""
+
+    kind: Literal["confirm", "typed", "refused"] = "confirm"
+    word: str = ""  # typed: exactly this, the name of the role
+    why: tuple[str, ...] = ()  # why typing is asked for, or why it is refused; what is not known
+    allow: tuple[str, ...] = ()  # refused: the GRANT, the polkit rule or the command that would allow it
+
+
+class Plan(Value, frozen=True, kw_only=True):
+    """Everything an action will do, in order, with its reasons; the same text in the dialog, --dry-run and audit."""
+
+    id: str  # "20261129T203107Z-3f2a91": sorts by time, names the journal
+    made: float  # epoch seconds
+    verb: Verb
+    title: str  # "Reclaim 2 jobs of thumbnails"
+    role: str = ""
+    risk: Literal["low", "medium", "high"] = "low"
+    reversible: Literal["yes", "partly", "no"] = "yes"
+    selection: Selection | None = None
+    rows: Count | None = None
+    reasons: tuple[str, ...] = ()  # evidence, and why it is safe
+    warnings: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()  # the holders' verdicts, one row of each
+    samples: tuple[Job, ...] = ()
+    behind: tuple[str, ...] = ()
+    late_finish: Literal["rejected", "accepted", ""] = ""  # what becomes of the former holder's end; "": no holder
+    steps: tuple[Step, ...] = ()
+    command: str = ""  # "worktop reclaim --id 918233,918240"
+    psql: str = ""  # the same by hand
+    consent: Consent = Consent()
+    why: str = ""  # what the person said it is for
+
+
+# --- what came of it -------------------------------------------------------------------------------------------------
+
+
+class RowChange(msgspec.Struct, frozen=True):
+    """A changed row's columns before and after, as text in the order of the journal's `columns`; None is NULL.
+
+    `after` empty: the row was deleted, and `before` is the whole row as JSON.
+    """
+
+    id: str
+    before: tuple[str | None, ...]
+    after: tuple[str | None, ...] = ()
+
+
+class Blocked(Value, frozen=True, kw_only=True):
+    """A row that could not be moved, and what is in its way."""
+
+    id: str
+    why: str  # "another job with the queueing_lock 'report-7' is waiting"
+    by: str = ""  # id of that job
+    choices: tuple[str, ...] = ()  # commands: "worktop discard --id 12"
+
+
+class Progress(Value, frozen=True, kw_only=True):
+    """How far an apply has come; sent after each batch and while a step waits."""
+
+    step: int  # index into Plan.steps
+    text: str = ""
+    done: int = 0  # rows
+    total: Count | None = None
+    per_second: float | None = None
+    remaining: float | None = None  # seconds a wait may still last
+
+
+class StepOutcome(Value, frozen=True, kw_only=True):
+    state: Literal["done", "skipped", "failed", "stopped"]
+    text: str = ""
+    rows: int = 0
+    took: float = 0.0
+    problem: Problem | None = None
+
+
+class Outcome(Value, frozen=True, kw_only=True):
+    """What an applied plan did."""
+
+    plan: str  # id
+    state: Literal["done", "partly", "failed", "stopped", "cancelled"]
+    text: str  # one sentence
+    steps: tuple[StepOutcome, ...] = ()
+    rows: int = 0
+    blocked: tuple[Blocked, ...] = ()
+    verified: tuple[str, ...] = ()  # what was looked at afterwards, as sentences
+    not_verified: tuple[str, ...] = ()
+    undo: str = ""  # "worktop undo 20261129T203107Z-3f2a91"; "" when nothing can be undone
+    took: float = 0.0
