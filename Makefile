@@ -7,15 +7,17 @@
 # PYTHON=python3.12 make ...   use another interpreter (3.11 or newer) for .venv
 # DEMO="--keep"     make demo  options of `worktop demo`
 # BENCH="--out x.md"  make bench  options of `python -m tests.bench`
+# PYTEST="-x tests/queue"  make test  options of pytest, instead of two workers
 
 PYTHON ?= python3
+PYTEST ?= -n 2 --dist loadgroup --durations=10
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 KEEP_TERMINAL := $(if $(SUDO),--preserve-env=TERM,)
 PIP := $(BIN)/pip --disable-pip-version-check --quiet --quiet --no-input
 
 # pystemd is built from source; the rest is what the demo host boots with
-APT := gcc pkg-config libsystemd-dev python3-dev python3-venv systemd-container dbus libpam-systemd cron
+APT := gcc pkg-config libsystemd-dev python3-dev python3-venv systemd-container dbus libpam-systemd polkitd cron
 # sshd is run inside the demo host only: where its package was missing, its service is switched off again
 APT_TEST := tmux openssh-client openssh-server
 
@@ -26,8 +28,8 @@ demo: .venv/installed
 	@$(BIN)/python -m compileall -q console
 	@$(SUDO) $(KEEP_TERMINAL) $(BIN)/worktop demo $(DEMO)
 
-test: lint
-	$(BIN)/pytest
+test: lint .venv/pgboss/installed
+	$(BIN)/pytest $(PYTEST)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
@@ -62,6 +64,17 @@ lock: .venv/installed-dev
 	@$(PIP) install --constraint requirements.lock --requirement .venv/dev.txt
 	@$(BIN)/python -m compileall -q console
 	@touch $@
+
+# pg-boss and the node it runs on, for the tests with its real workers: from npm, pinned, without any script of theirs.
+# Where npm or its registry is not to be had the tests that need them are skipped; with CI=true they fail.
+.venv/pgboss/installed: tests/queue/pgboss/package.json tests/queue/pgboss/package-lock.json | .venv/apt
+	@mkdir -p .venv/pgboss
+	@if ! command -v npm >/dev/null; then $(call apt_install,nodejs npm); fi
+	@echo "installing pg-boss into .venv/pgboss"
+	@cp tests/queue/pgboss/package.json tests/queue/pgboss/package-lock.json .venv/pgboss/
+	@if (cd .venv/pgboss && npm ci --ignore-scripts --no-audit --no-fund --silent); then touch $@; else \
+	    echo "npm cannot install pg-boss: the tests with its workers will be skipped (with CI=true they fail)"; \
+	fi
 
 .venv/bin/pip: | .venv/apt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "worktop needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'

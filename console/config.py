@@ -2,8 +2,18 @@
 
 [database]
 dsn = "postgresql://app@db1/app"     # or: service = "app"; or leave both out and use PGHOST, PGSERVICE, ...
-preset = "worktop"
-schema = "public"
+preset = "auto"                      # the queue that is there; or: worktop, procrastinate, pg-boss, custom, a file.toml
+schema = "public"                    # default: where the queue is found
+
+[database.custom]                    # with preset = "custom": a table of your own, see docs/queues.md
+table = "tasks"
+id = "id"
+status = "state"
+waiting = ["new", "retry"]
+running = "processing"
+done = "ok"
+failed = "error"
+updated = "updated_at"
 
 [host]
 manager = "system"                   # or "user"
@@ -19,12 +29,14 @@ queue = "mail"                       # or a list; default: the role's name
 match = "worker --role mail"         # regular expression(s) on the command line
 oldest = "15min"
 progress = "5min"
+health = "finishes jobs"             # or a command (["curl", …], %i is the instance), or an http(s) address
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
@@ -38,6 +50,45 @@ _SIZE_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _SPAN_UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
+class Custom(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A job table of one's own: [database.custom]. Names of columns as they are in the table, without quotes."""
+
+    table: str
+    id: str
+    status: str
+    waiting: str | int | tuple[str | int, ...]  # values of `status`; the first is what is written
+    running: str | int | tuple[str | int, ...]
+    done: str | int | tuple[str | int, ...] = ()
+    failed: str | int | tuple[str | int, ...] = ()
+    discarded: str | int = ""  # what discarded jobs get; "" : they are deleted
+    queue: str = ""  # a column; "" : there is one queue
+    queue_name: str = ""  # of the one queue; "" : the table's name
+    type: str = ""
+    payload: str = ""
+    error: str = ""
+    attempts: str = ""
+    max_attempts: str = ""
+    priority: str = ""
+    lowest_first: bool = False  # priority: a low number is urgent
+    created: str = ""
+    run_after: str = ""
+    started: str = ""
+    finished: str = ""
+    updated: str = ""  # when the row was changed last
+    heartbeat: str = ""
+    locked_by: str = ""  # who holds it, "web1:4711" or as `holder` says
+    holder: str = ""  # regular expression over locked_by with groups named host, pid, unit, start, boot_id
+    host: str = ""
+    pid: str = ""
+    lease: str = ""  # until when it is held
+    timeout: float | str = 900.0  # without a lease: a running job is stuck so long after heartbeat, updated or started
+    fence: str = ""  # a column that a worker compares when it ends a job, and every claim changes
+    reclaims: str = ""  # how often it was taken from its holder
+    notify: str = ""  # the channel on which idle workers listen; the payload is the queue
+    zone: str = "UTC"  # of times without a zone
+    epoch: Literal["s", "ms"] = "s"  # of times that are numbers
+
+
 class Database(Value, frozen=True, kw_only=True):
     """Where the job table is. The DSN may hold a password: it is never logged, shown or put in an error."""
 
@@ -45,7 +96,14 @@ class Database(Value, frozen=True, kw_only=True):
     service: str = ""
     preset: str = "worktop"
     schema: str = "public"
+    schema_named: bool = False  # the file says so; else the schema is where the queue is found
+    custom: Custom | None = None
     configured: bool = False  # the file or the environment names a database
+
+    @property
+    def only_schema(self) -> str:
+        """The schema that a person has named; "" : the queue may be in any."""
+        return self.schema if self.schema_named or self.schema != "public" else ""
 
     def __repr__(self) -> str:
         return f"Database(preset={self.preset!r}, schema={self.schema!r}, service={self.service!r}, dsn=…)"
@@ -71,8 +129,9 @@ class Config(Value, frozen=True, kw_only=True):
 class _DatabaseTable(msgspec.Struct, forbid_unknown_fields=True):
     dsn: str = ""
     service: str = ""
-    preset: str = "worktop"
-    schema: str = "public"
+    preset: str = "auto"
+    schema: str | None = None
+    custom: Custom | None = None
 
 
 class _HostTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -91,6 +150,7 @@ class _RoleTable(msgspec.Struct, forbid_unknown_fields=True):
     match: str | list[str] = []
     oldest: str | int = "15min"
     progress: str | int = "5min"
+    health: str | list[str] = []
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -187,6 +247,8 @@ def _walk(data: Any, keys: list[str], trail: tuple[str, ...] = ()) -> list[tuple
 
 
 def _allowed(trail: list[str]) -> tuple[str, ...]:
+    if trail[:2] == ["database", "custom"]:
+        return Custom.__struct_fields__
     table = {"database": _DatabaseTable, "host": _HostTable, "roles": _RoleTable}.get(trail[0]) if trail else _File
     return table.__struct_fields__ if table else ()
 
@@ -199,9 +261,47 @@ def _database(table: _DatabaseTable, path: str = "") -> Database:
         dsn=table.dsn,
         service=table.service,
         preset=table.preset,
-        schema=table.schema,
+        schema="public" if table.schema is None else table.schema,
+        schema_named=table.schema is not None,
+        custom=_custom(table, path),
         configured=bool(table.dsn or table.service or by_environment),
     )
+
+
+def _custom(table: _DatabaseTable, path: str) -> Custom | None:
+    custom = table.custom
+    key = f"{path}: database.custom"
+    if (table.preset == "custom") != (custom is not None):
+        found = "nothing" if custom is None else f'found it, and preset = "{table.preset}"'
+        raise ConfigError(key, found, 'expected both, or neither: preset = "custom" and [database.custom]')
+    if custom is None:
+        return None
+    for name in ("table", "id", "status", "waiting", "running"):
+        if getattr(custom, name) in ("", ()):
+            raise ConfigError(f"{key}.{name}", "found nothing", "expected a name, or values of the status")
+    for name in custom.__struct_fields__:
+        value = getattr(custom, name)
+        if isinstance(value, str) and ("\0" in value or "\ufffd" in value):
+            raise ConfigError(f"{key}.{name}", f"found {value!r}", "expected a name without control characters")
+    given = [values if isinstance(values, tuple) else (values,) for values in _states(custom).values()]
+    every = [str(value) for values in given for value in values]
+    twice = sorted({value for value in every if every.count(value) > 1})
+    if twice:
+        raise ConfigError(key, f"found the status {twice[0]!r} twice", "expected each value in one state")
+    try:
+        re.compile(custom.holder)
+    except re.error as error:
+        raise ConfigError(
+            f"{key}.holder", f"found {custom.holder!r}: {error}", "expected a regular expression"
+        ) from error
+    timeout = _seconds(custom.timeout, path, "database.custom.timeout") if isinstance(custom.timeout, str) else 0.0
+    if (timeout or custom.timeout) in (0, 0.0) or (not isinstance(custom.timeout, str) and custom.timeout <= 0):
+        raise ConfigError(f"{key}.timeout", f"found {custom.timeout!r}", 'expected a time span such as "15min"')
+    return msgspec.structs.replace(custom, timeout=timeout or custom.timeout)
+
+
+def _states(custom: Custom) -> dict[str, str | int | tuple[str | int, ...]]:
+    return {"waiting": custom.waiting, "running": custom.running, "done": custom.done, "failed": custom.failed}
 
 
 def _role(name: str, table: _RoleTable, path: str) -> Role:
@@ -236,7 +336,26 @@ def _role(name: str, table: _RoleTable, path: str) -> Role:
         match=match,
         oldest_limit=_seconds(table.oldest, path, f"roles.{name}.oldest"),
         progress_limit=_seconds(table.progress, path, f"roles.{name}.progress"),
+        health=_health(table.health, f"{key}.health"),
     )
+
+
+def _health(value: str | list[str], key: str) -> tuple[str, ...]:
+    """ "finishes jobs", one address, or the arguments of a command, which no shell reads."""
+    if isinstance(value, list):
+        check = tuple(value)
+    elif value == "finishes jobs" or value.startswith(("http://", "https://")):
+        check = (value,)
+    else:
+        try:
+            check = tuple(shlex.split(value))
+        except ValueError as error:
+            raise ConfigError(
+                key, f"found {value!r}: {error}", "expected a command, an address or finishes jobs"
+            ) from error
+    if check and (not check[0] or any("\0" in word for word in check)):
+        raise ConfigError(key, f"found {value!r}", "expected a command, an address or finishes jobs")
+    return check
 
 
 def _texts(value: str | list[str]) -> tuple[str, ...]:
@@ -252,7 +371,11 @@ def _bytes(value: str | int, path: str, key: str) -> int:
 
 
 def _seconds(value: str | int, path: str, key: str) -> float:
-    """90, "90s", "15min", "1h 30min" (as systemd writes time spans)."""
+    return time_span(value, f"{path}: {key}")
+
+
+def time_span(value: str | int, what: str) -> float:
+    """Seconds of 90, "90s", "15min", "1h 30min" (as systemd writes time spans). ConfigError for anything else."""
     text = str(value).strip()
     parts = re.findall(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text)
     if (
@@ -260,5 +383,5 @@ def _seconds(value: str | int, path: str, key: str) -> float:
         or re.sub(r"(\d+(?:\.\d+)?)\s*([a-z]*)|\s", "", text)
         or any(unit not in _SPAN_UNITS for _, unit in parts)
     ):
-        raise ConfigError(f"{path}: {key}", f"found {value!r}", 'expected a time span such as "90s" or "15min"')
+        raise ConfigError(what, f"found {value!r}", 'expected a time span such as "90s" or "15min"')
     return sum(float(number) * _SPAN_UNITS[unit] for number, unit in parts)

@@ -5,6 +5,7 @@
     ├── SourceError        a source of facts failed; the others go on
     │   ├── HostError      the host agent, systemd, /proc, crontabs, journal
     │   └── QueueError     PostgreSQL, its schema, its rows
+    ├── RefusedError       an action was not allowed, or not agreed to; nothing was done
     ├── LeaseLost          a token is no longer the row's: somebody else holds the job now
     └── DemoError          the demo host could not be booted
 
@@ -20,6 +21,7 @@ EXIT_OK = 0
 EXIT_FAILED = 1  # something asked for could not be done
 EXIT_USAGE = 2  # wrong arguments or configuration (click uses the same)
 EXIT_FINDINGS = 3  # --check: at least one finding is an error
+EXIT_NOTHING = 4  # an action found nothing to do
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -64,6 +66,12 @@ class HostError(SourceError):
 
 class QueueError(SourceError):
     """The database of the job table failed."""
+
+
+class RefusedError(WorktopError):
+    """An action is not allowed, or the person did not agree to it; nothing was done."""
+
+    exit_code = EXIT_USAGE
 
 
 class LeaseLost(WorktopError):

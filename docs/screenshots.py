@@ -17,16 +17,22 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "img"
+_DEAD = ("3", "tab", "tab", "slash", *"resize", "enter", "space", "space")  # two jobs of killed workers, marked
 PICTURES = {  # name: size, keys
     "fleet": ((120, 34), ()),
     "evidence": ((100, 28), ("tab", "enter")),
     "workers": ((120, 30), ("2",)),
+    "diagnosis": ((120, 40), ("down", "d", *["home"] * 6)),  # it takes some seconds
     "worker": ((100, 34), ("2", "s", "home", "down", "enter")),
     "jobs": ((120, 20), ("3", "tab", "tab")),
     "job": ((100, 34), ("3", "tab", "tab", "enter")),
     "queue": ((100, 34), ("4",)),
     "log": ((110, 28), ("5",)),
     "host": ((110, 34), ("7",)),
+    "menu": ((110, 24), (*_DEAD, "x")),
+    "plan": ((110, 40), (*_DEAD, "R")),
+    "result": ((110, 36), (*_DEAD, "R", "A")),  # it is applied: last but for the audit, which has it
+    "audit": ((110, 16), ("9",)),
 }
 _TERMINAL = ("TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8")
 _AFTER_A_KEY = 1.5  # seconds a screen has to ask for what it shows
@@ -65,6 +71,9 @@ async def inside(name: str) -> None:
         for key in keys:
             await pilot.press(key)
             await pilot.pause(_AFTER_A_KEY)
+        await pilot.pause(_AFTER_A_KEY)
+        while app.desk.run is not None and time.monotonic() < deadline + 60:  # an action is verified for some seconds
+            await pilot.pause(0.5)
         await pilot.pause(_AFTER_A_KEY)
         print(app.export_screenshot(title="worktop on the demo host"))  # noqa: T201
 

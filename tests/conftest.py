@@ -15,6 +15,17 @@ from console.demo import enter, fleet, host, state
 pytest_plugins = ["tests.postgres"]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What runs one after the other in `pytest -n 2 --dist loadgroup`, longest first: the tests that share the demo
+    host, and those that boot more of them. Every other test goes to whoever is free."""
+    for item in items:
+        if "demo_host" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("host"))
+        elif item.get_closest_marker("host"):
+            item.add_marker(pytest.mark.xdist_group("boots"))
+
+
 class DemoHost:
     """A booted demo host, seen from outside as root."""
 

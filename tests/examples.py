@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 
 from console.errors import Problem
+from console.fleet.diagnosis.diagnose import diagnose_role
+from console.fleet.diagnosis.model import Diagnosis
 from console.fleet.model import (
     Claim,
     Count,
@@ -502,6 +504,12 @@ def unit_detail() -> UnitDetail:
         ),
         log=log_lines(),
     )
+
+
+def diagnoses(role: str = "thumbnails") -> tuple[Diagnosis, ...]:
+    """The role as a whole and each of its workers, from what the fleet alone tells."""
+    fleet = example_fleet()
+    return diagnose_role(fleet, next(status for status in fleet.roles if status.role.name == role))
 
 
 def host_detail() -> HostDetail:

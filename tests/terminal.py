@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 
 _NUMBERS = itertools.count()
+_OF_ANOTHER = ("COLUMNS", "LINES")  # of the terminal the tests run in; a worker of pytest-xdist sets them itself
 
 
 class Terminal:
@@ -29,7 +30,7 @@ class Terminal:
             ["tmux", "-L", self._name, "-f", "/dev/null", *arguments],
             capture_output=True,
             text=True,
-            env={**os.environ, **self._env},
+            env={name: value for name, value in os.environ.items() if name not in _OF_ANOTHER} | self._env,
         )
         if check and done.returncode:
             raise AssertionError(f"tmux {arguments}: {done.stderr}")
@@ -78,7 +79,7 @@ class Terminal:
                 return screen
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited {timeout:g} s for {what}; the screen is\n{screen}")
-            time.sleep(0.1)
+            time.sleep(0.03)
 
     def wait_for(self, text: str, timeout: float = 20.0) -> str:
         return self.wait(lambda screen: text in screen, timeout, repr(text))

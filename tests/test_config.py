@@ -29,11 +29,21 @@ budget = 8
 match = "--role mail"
 oldest = "1h 30min"
 progress = 90
+health = ["/usr/bin/check", "%i"]
 
 [roles.hooks]
 queue = ["hooks", "hooks-slow"]
 instances = ["eu"]
 """
+
+
+def test_a_health_check_is_a_command_an_address_or_finished_jobs() -> None:
+    for written, read in (
+        ('"curl -fsS localhost"', ("curl", "-fsS", "localhost")),
+        ('"finishes jobs"', ("finishes jobs",)),
+        ('"https://x/a b"', ("https://x/a b",)),
+    ):
+        assert parse(f"[roles.mail]\nhealth = {written}").roles[0].health == read
 
 
 def test_a_whole_file() -> None:
@@ -47,6 +57,7 @@ def test_a_whole_file() -> None:
         90.0,
     )
     assert (hooks.queues, hooks.instances, hooks.desired_units()) == (("hooks", "hooks-slow"), ("eu",), ())
+    assert (mail.health, hooks.health) == (("/usr/bin/check", "%i"), ())
     assert config.limits.memory_reserve == 1536 * 1024**2
     assert config.agent[0] == "sudo"
     assert config.database.configured
@@ -58,7 +69,8 @@ def test_a_whole_file() -> None:
     [
         ('[roles.mail]\nbudget = "x"', ("roles.mail.budget", "'x'", "int")),
         ("[roles.a]\nbudget = 1\n[roles.b]\nbudget = []", ("roles.b.budget", "[]")),
-        ("[roles.mail]\nbudgets = 3", ("roles.mail.budgets", "unknown key", "budget, instances")),
+        ('[roles.mail]\nhealth = "curl \'x"', ("roles.mail.health", "No closing quotation")),
+        ("[roles.mail]\nbudgets = 3", ("roles.mail.budgets", "unknown key", "budget, health, instances")),
         ("foo = 1", ("foo", "unknown key", "database, host, roles")),
         ("[database]\ndsn = 3", ("database.dsn", "str")),
         ('[roles.mail]\noldest = "3 parsecs"', ("roles.mail.oldest", "3 parsecs", "15min")),

@@ -7,8 +7,9 @@ import click
 
 @click.command("agent")
 @click.option("--user", "user_manager", is_flag=True, help="Follow the units of your own user manager.")
+@click.option("--read-only", is_flag=True, help="Refuse everything that changes something: units, signals.")
 @click.pass_context
-def command(ctx: click.Context, user_manager: bool) -> int:
+def command(ctx: click.Context, user_manager: bool, read_only: bool) -> int:
     """Speak for this host: JSON lines on stdin and stdout.
 
     The console starts it by itself. It ends when its stdin closes. Exit codes: 0 ended, 2 wrong usage.
@@ -18,4 +19,4 @@ def command(ctx: click.Context, user_manager: bool) -> int:
     from console.host.agent import main
 
     above = ctx.obj.get("user_manager", False) if isinstance(ctx.obj, dict) else False
-    return main(user_manager or bool(above))
+    return main(user_manager or bool(above), read_only)

@@ -17,12 +17,23 @@ from console.text import clean
 # name -> (module, short help): the help page imports none of them
 COMMANDS = {
     "agent": ("console.cli.agent", "Speak for this host on stdin and stdout (started by the console)."),
+    "audit": ("console.cli.audit", "List what was applied, by whom, and what came of it."),
     "demo": ("console.cli.demo", "Boot a disposable demo host and open the console in it."),
+    "diagnose": ("console.cli.diagnose", "Find out what is wrong with a worker before it is restarted."),
+    "discard": ("console.cli.discard", "Delete waiting and failed jobs."),
     "doctor": ("console.cli.doctor", "Check each source: reachable, as whom, with what rights."),
     "job": ("console.cli.job", "Show one job with its holder and the evidence."),
     "jobs": ("console.cli.jobs", "List jobs by state."),
+    "pause": ("console.cli.pause", "Stop giving out the jobs of a role."),
+    "priority": ("console.cli.priority", "Change the priority of waiting jobs."),
+    "quarantine": ("console.cli.quarantine", "Put jobs that kill their workers with the failed ones."),
     "queue": ("console.cli.queue", "Install worktop's own job table."),
+    "reclaim": ("console.cli.reclaim", "Return the jobs of dead workers to waiting."),
+    "resume": ("console.cli.resume", "Give out the jobs of a role again."),
+    "retry": ("console.cli.retry", "Let failed jobs wait again."),
+    "run-now": ("console.cli.run_now", "Make waiting jobs due now."),
     "status": ("console.cli.status", "Print what the first screen shows."),
+    "undo": ("console.cli.undo", "Restore the rows that an action has changed."),
     "worker": ("console.cli.worker", "Run the reference worker."),
     "workers": ("console.cli.workers", "List the workers of every role."),
 }
@@ -50,10 +61,12 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 error findings (status --check).",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, refused, 3 error findings (status --check), "
+    "4 nothing to do.",
 )
 @click.version_option(__version__, prog_name="worktop")
 @click.option("--config", metavar="FILE", help="worktop.toml to use [default: ./, ~/.config/worktop/, /etc/worktop/].")
+@click.option("--read-only", is_flag=True, help="Change nothing, whatever you may do; plans can still be looked at.")
 @click.option("--user", "user_manager", is_flag=True, help="Look at the units of your own user manager.")
 @click.option(
     "--plain",
@@ -64,12 +77,13 @@ class LazyGroup(click.Group):
     help="Print a screen as text instead of opening the console [default: fleet].",
 )
 @click.pass_context
-def cli(ctx: click.Context, config: str | None, user_manager: bool, plain: Any) -> None:
+def cli(ctx: click.Context, config: str | None, read_only: bool, user_manager: bool, plain: Any) -> None:
     """A terminal operations console for fleets of background workers.
 
     Without a command it opens the console. Example: worktop status --check
     """
-    ctx.obj = {"config": config, "user_manager": user_manager}
+    reason = "--read-only was given" if read_only else ""
+    ctx.obj = {"config": config, "user_manager": user_manager, "read_only": reason}
     if plain is not None:
         from console.cli.plain import print_plain
 

@@ -16,7 +16,7 @@ def open_console(ctx: click.Context) -> int:
         from console.tui import run_console
         from console.wiring import Sources
 
-        return run_console(lambda: Sources(config, agent))
+        return run_console(lambda: Sources(config, agent, read_only=ctx.find_root().obj["read_only"]))
     finally:
         if agent.stdin is not None and not agent.stdin.closed:
             agent.stdin.close()

@@ -20,6 +20,8 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 WIDTH_WITHOUT_TERMINAL = 120
+# SQL that worktop wrote itself, to be run as it is: "lease_token = NULL" is no secret
+_OWN_WORDS = {"Statement": ("sql", "psql"), "Plan": ("psql",)}
 
 
 def json_option(function: F) -> F:
@@ -84,7 +86,9 @@ def _masked(value: Any) -> Any:
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, msgspec.Struct):
-        return {name: _masked(getattr(value, name)) for name in value.__struct_fields__}
+        own = _OWN_WORDS.get(type(value).__name__, ())
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        return {name: field if name in own else _masked(field) for name, field in fields.items()}
     if isinstance(value, dict):
         return {key: _masked(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

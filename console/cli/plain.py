@@ -89,6 +89,8 @@ def _queue(fleet: Fleet, columns: int, look: Look) -> str:
     from console.view.trends import queue_grid, roles_with_rows
 
     parts = [queue_grid(fleet, columns, look).text()]
+    if fleet.queue is not None and fleet.queue.recognised:
+        parts.insert(0, safe(f"{fleet.queue.recognised}, in {fleet.queue.database}", columns))
     for status in roles_with_rows(fleet):
         if status.trend is None:
             continue

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 DEPLOY = "deploy"
 DEPLOY_UID = 1500
+OPERATORS = "worktop"  # the group that may start and stop the fleet's units, by a polkit rule
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 WORKTOP = "/usr/local/bin/worktop"  # the script inside; runs this checkout with this interpreter
 

@@ -15,10 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import console
-from console.demo.enter import DEPLOY_UID, exec_argv
-from console.demo.overlay import link
+from console.config import parse
+from console.demo.enter import DEPLOY_UID, OPERATORS, exec_argv
+from console.demo.overlay import link, write
 from console.demo.postgres import postgres_programs
 from console.errors import DemoError
+from console.host import polkit
 
 TREE = Path(__file__).resolve().parent / "fleet"
 TOOLS = "usr/local/lib/worktop-demo"
@@ -58,6 +60,7 @@ def stage(root: Path) -> None:
         target.write_bytes(source.read_bytes())
         target.chmod(0o755 if source.suffix in (".sh", ".py") else 0o644)
     _crontab(root)
+    _operators(root)
     _password(root)
     _tools(root)
     wants = root / "etc/systemd/system/multi-user.target.wants"
@@ -72,6 +75,12 @@ def _crontab(root: Path) -> None:
     tab.chmod(0o600)
     os.chown(tab, DEPLOY_UID, (root / "var/spool/cron/crontabs").stat().st_gid)
     os.utime(tab)
+
+
+def _operators(root: Path) -> None:
+    """The rule that `worktop doctor --grants` prints there."""
+    config = parse((root / "etc/worktop/worktop.toml").read_text())
+    write(root / polkit.RULE_PATH.lstrip("/"), polkit.rule(config.roles, OPERATORS))
 
 
 def _password(root: Path) -> None:

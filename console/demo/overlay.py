@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import console
-from console.demo.enter import DEPLOY, DEPLOY_UID, WORKTOP
+from console.demo.enter import DEPLOY, DEPLOY_UID, OPERATORS, WORKTOP
 from console.errors import DemoError
 
 HOSTNAME = "wrk01"
@@ -22,7 +22,8 @@ POSTGRES = "postgres"
 # Hidden: what the outer machine would start, and what is a person's own.
 EMPTIED = (
     "etc/systemd/system", "etc/systemd/user", "etc/cron.d", "etc/cron.hourly", "etc/cron.daily", "etc/cron.weekly",
-    "etc/cron.monthly", "etc/worktop", "etc/sudoers.d", "home", "root", "srv", "mnt", "media", "run", "var/log",
+    "etc/cron.monthly", "etc/worktop", "etc/sudoers.d", "etc/polkit-1/rules.d", "home", "root", "srv", "mnt", "media",
+    "run", "var/log",
     "var/spool/cron/crontabs", "var/spool/anacron", "var/lib/systemd", "var/lib/postgresql", "var/mail", "var/tmp",
 )  # fmt: skip
 _MODES = {"root": 0o711}  # an interpreter may lie below; the others are as outside
@@ -142,7 +143,8 @@ def worktop_script() -> str:
 
 
 def _users(root: Path) -> None:
-    """deploy runs the fleet and the console; postgres the database. Nobody can log in with a password."""
+    """deploy runs the fleet and the console, and is an operator; postgres runs the database. Nobody can log in with a
+    password."""
     _account(root, DEPLOY, DEPLOY_UID, f"/home/{DEPLOY}", "/bin/bash")
     if not any(line.startswith(f"{POSTGRES}:") for line in (root / "etc/passwd").read_text().splitlines()):
         _account(root, POSTGRES, DEPLOY_UID + 1, "/var/lib/postgresql", "/bin/sh")
@@ -150,9 +152,12 @@ def _users(root: Path) -> None:
     lines = []
     for line in group.read_text().splitlines():
         name, password, gid, members = [*line.split(":"), "", "", ""][:4]
+        if name == OPERATORS:
+            continue
         if name == "systemd-journal":
             members = ",".join(filter(None, [*members.split(","), DEPLOY]))
         lines.append(":".join((name, password, gid, members)))
+    lines.append(f"{OPERATORS}:x:{DEPLOY_UID + 2}:{DEPLOY}")
     write(group, "\n".join(lines) + "\n")
     home = root / f"home/{DEPLOY}"
     home.mkdir(mode=0o750)

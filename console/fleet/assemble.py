@@ -12,7 +12,6 @@ from console.fleet.model import (
     HostFacts,
     Job,
     Limits,
-    Process,
     QueueCounts,
     QueueFacts,
     Reading,
@@ -23,8 +22,41 @@ from console.fleet.model import (
     Unit,
     Worker,
 )
-from console.fleet.verdicts import judge
-from console.fleet.workers import ALIVE_STATES, owner_word, stray_workers, unit_workers, with_claims, worth_showing
+from console.fleet.verdicts import Judge
+from console.fleet.workers import (
+    ALIVE_STATES,
+    Made,
+    Seen,
+    owner_word,
+    seen_of,
+    stray_workers,
+    unit_workers,
+    with_claims,
+    worth_showing,
+)
+
+_REMEMBERED = 10_000  # workers; those that are gone are forgotten with the rest
+
+
+class Memory:
+    """What was made of the facts the last time. Of facts that are still the same objects nothing is made again; the
+    fleet is the same with and without."""
+
+    def __init__(self) -> None:
+        self.workers: dict[str, dict[str, Made]] = {}  # by role
+        self.statuses: dict[str, RoleStatus] = {}  # by role
+        self._stalled: dict[tuple[str, str], tuple[Worker, Worker]] = {}  # by role and key: a worker, and it as hung
+
+    def stalled(self, worker: Worker) -> Worker:
+        """A worker without a job in a role that makes no progress."""
+        key = (worker.role, worker.key)
+        made = self._stalled.get(key)
+        if made is None or made[0] is not worker:
+            made = (worker, with_claims(worker, (), no_progress=True))
+            if len(self._stalled) > _REMEMBERED:
+                self._stalled.clear()
+            self._stalled[key] = made
+        return made[1]
 
 
 def assemble(
@@ -33,17 +65,18 @@ def assemble(
     roles: tuple[Role, ...],
     limits: Limits,
     now: float,
+    memory: Memory | None = None,
 ) -> Fleet:
     """The fleet at `now` (epoch seconds of this machine). `queue` is None when no database is configured.
 
     Without configured roles there is one per template that has instances, and one per queue that has rows.
     """
     units = host.units.value
-    processes = host.processes.value or ()
     rows = queue.value if queue is not None else None
     shown = roles or _guessed(units or (), rows)
-    claims = _claims(shown, rows, host)
-    statuses = tuple(_status(role, units, processes, rows, claims, now) for role in shown)
+    claims = _claims(shown, rows, host, now)
+    seen, memory = seen_of(units, host.processes.value or ()), memory or Memory()
+    statuses = tuple(_status(role, seen, rows, claims, now, memory) for role in shown)
     fleet = Fleet(
         now=now,
         hello=host.hello,
@@ -78,10 +111,10 @@ def _guessed(units: Iterable[Unit], rows: QueueFacts | None) -> tuple[Role, ...]
     return (*roles, *queues)
 
 
-def _claims(roles: tuple[Role, ...], rows: QueueFacts | None, host: HostFacts) -> tuple[Claim, ...]:
-    running = rows.running if rows else ()
+def _claims(roles: tuple[Role, ...], rows: QueueFacts | None, host: HostFacts, now: float) -> tuple[Claim, ...]:
+    running, judge = (rows.running if rows else ()), Judge(host, rows, roles, now)
     owned = [(job, next((role.name for role in roles if is_of(job, role)), None)) for job in running]
-    return tuple(judge(job, role, host) for job, role in owned if role is not None)
+    return tuple(judge.claim(job, role) for job, role in owned if role is not None)
 
 
 def is_of(job: Job, role: Role) -> bool:
@@ -90,19 +123,23 @@ def is_of(job: Job, role: Role) -> bool:
 
 def _status(
     role: Role,
-    units: Iterable[Unit] | None,
-    processes: Iterable[Process],
+    seen: Seen,
     rows: QueueFacts | None,
     claims: tuple[Claim, ...],
     now: float,
+    memory: Memory,
 ) -> RoleStatus:
     own_claims = tuple(claim for claim in claims if claim.role == role.name)
     counts = merged(role, rows)
-    found = (*unit_workers(role, units, processes, now), *stray_workers(role, processes, now))
+    made = memory.workers.setdefault(role.name, {})
+    found = (*unit_workers(role, seen, now, made), *stray_workers(role, seen.of_role.get(role.name, ()), now))
     stalled = counts is not None and no_progress(role, counts) and any(worker.state in ALIVE_STATES for worker in found)
-    workers = tuple(with_claims(worker, own_claims, stalled) for worker in found)
+    if own_claims:
+        workers = tuple(with_claims(worker, own_claims, stalled) for worker in found)
+    else:
+        workers = tuple(memory.stalled(worker) for worker in found) if stalled else found
     alive = [worker for worker in workers if worker.state in ALIVE_STATES]
-    return RoleStatus(
+    status = RoleStatus(
         role=role,
         workers=workers,
         trend=_trend(role, rows),
@@ -114,6 +151,11 @@ def _status(
         memory=_sum(worker.memory for worker in alive),
         memory_allowed=_allowed(workers),
     )
+    before = memory.statuses.get(role.name)
+    if before == status:
+        return before
+    memory.statuses[role.name] = status
+    return status
 
 
 def _trend(role: Role, rows: QueueFacts | None) -> Trend | None:
@@ -174,7 +216,7 @@ def _allowed(workers: tuple[Worker, ...]) -> int | None:
 
 def no_progress(role: Role, counts: QueueCounts) -> bool:
     """Jobs wait, and for longer than the role's limit none has finished."""
-    if counts.waiting.n == 0 or (counts.oldest_waiting or 0) < role.progress_limit:
+    if counts.waiting.n == 0 or (counts.oldest_waiting or 0) < role.progress_limit or not counts.ends_told:
         return False
     return counts.last_finished is None or counts.last_finished > role.progress_limit
 
@@ -198,6 +240,7 @@ def merged(role: Role, rows: QueueFacts | None) -> QueueCounts | None:
         failed=_total(counts.failed for counts in own),
         done_per_minute=_rate(counts.done_per_minute for counts in own),
         failed_per_minute=_rate(counts.failed_per_minute for counts in own),
+        ends_told=all(c.ends_told for c in own),
         last_finished=min((c.last_finished for c in own if c.last_finished is not None), default=None),
     )
 

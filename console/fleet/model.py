@@ -7,6 +7,7 @@ Text in these values is raw: it came from outside and passes console/text.py bef
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Generic, Literal, TypeVar
 
 import msgspec
@@ -35,6 +36,7 @@ class Role(Value, frozen=True, kw_only=True):
     match: tuple[str, ...] = ()  # regular expressions searched in a command line joined by single spaces
     oldest_limit: float = 900.0  # the oldest waiting job may be this old, seconds
     progress_limit: float = 300.0  # jobs wait and none finished for this long: hung, seconds
+    health: tuple[str, ...] = ()  # its health check: a command's arguments, one http(s) address, or "finishes jobs"
     configured: bool = True  # False: made from a template unit because there is no configuration
 
     def unit_name(self, instance: str) -> str:
@@ -43,7 +45,12 @@ class Role(Value, frozen=True, kw_only=True):
         return f"{prefix}@{instance}{suffix}"
 
     def desired_units(self) -> tuple[str, ...]:
-        return tuple(self.unit_name(instance) for instance in self.instances) if self.template else ()
+        return _desired_units(self) if self.template else ()
+
+
+@lru_cache(maxsize=256)
+def _desired_units(role: Role) -> tuple[str, ...]:
+    return tuple(role.unit_name(instance) for instance in role.instances)
 
 
 class Limits(Value, frozen=True, kw_only=True):
@@ -119,9 +126,15 @@ class Unit(Value, frozen=True, kw_only=True):
     @property
     def template(self) -> str:
         """`mail-worker@1.service` -> `mail-worker@.service`; "" for a unit that is no instance."""
-        stem, _, suffix = self.name.rpartition(".")
-        prefix, at, instance = stem.partition("@")
-        return f"{prefix}@.{suffix}" if at and instance else ""
+        return template_of(self.name)
+
+
+@lru_cache(maxsize=8192)
+def template_of(name: str) -> str:
+    """`mail-worker@1.service` -> `mail-worker@.service`; "" for a unit that is no instance."""
+    stem, _, suffix = name.rpartition(".")
+    prefix, at, instance = stem.partition("@")
+    return f"{prefix}@.{suffix}" if at and instance else ""
 
 
 # --- the process -----------------------------------------------------------------------------------------------------
@@ -244,6 +257,9 @@ class Hello(Value, frozen=True, kw_only=True):
     uid: int
     manager: Literal["system", "user", "none"]
     systemd: str = ""  # "252 (252.39-1~deb12u1)"; "" when there is none
+    uptime: float | None = None  # seconds since boot when this was said, by the clock of Ident.start
+    ticks: int = 100  # of that clock in a second
+    read_only: bool = False  # it refuses everything that changes something
 
 
 class PidState(Value, frozen=True, kw_only=True):
@@ -254,16 +270,32 @@ class PidState(Value, frozen=True, kw_only=True):
     name: str = ""
 
 
+class DatabaseClient(Value, frozen=True, kw_only=True):
+    """The other end of one connection to the database, as seen on this host. One connection may have several: a child
+    has it from its parent."""
+
+    backend: int = 0  # pid of the server process; 0: one of those that are not told apart (unix sockets)
+    port: int = 0  # its TCP port; 0: a unix socket
+    here: bool = True  # False: it is not among this host's sockets: its client runs elsewhere, or has just gone
+    ident: Ident | None = None  # None: elsewhere, or it is here but whose it is may not be seen
+    name: str = ""
+    user: str = ""  # account of the process, or of the socket where the process may not be seen
+    unit: str = ""  # the unit its cgroup belongs to
+
+
 class HostFacts(Value, frozen=True, kw_only=True):
     """Everything the agent has said so far."""
 
     hello: Hello | None = None
     agent: Reading[Hello] = Reading()
     units: Reading[tuple[Unit, ...]] = Reading()
+    units_partial: bool = False  # the units are known by their states alone, the rest is being read
     processes: Reading[tuple[Process, ...]] = Reading()
     host: Reading[Host] = Reading()
     schedules: Reading[tuple[CronLine, ...]] = Reading()
     holders: Reading[tuple[PidState, ...]] = Reading()
+    clients: Reading[tuple[DatabaseClient, ...]] = Reading()  # asked for when a row's holder has no pid
+    uptime: float | None = None  # of the host when it last said something, at least; no setting of a clock moves it
 
 
 # --- details of one unit and of the host, asked for when a person looks ----------------------------------------------
@@ -344,6 +376,8 @@ class Holder(Value, frozen=True, kw_only=True):
     start: int | None = None  # start time of the process in clock ticks since boot
     boot_id: str = ""
     text: str = ""  # as the queue writes it
+    worker: str = ""  # its id in the queue's table of workers (QueueWorker.id)
+    pruned: bool = False  # that table has no such row any more: the queue removed it as stale
 
 
 class Job(Value, frozen=True, kw_only=True):
@@ -353,6 +387,7 @@ class Job(Value, frozen=True, kw_only=True):
     state: JobState = "waiting"
     attempts: int = 0
     max_attempts: int | None = None
+    reclaims: int | None = None  # how often it was taken from its holder; None: the queue does not count that
     priority: int | None = None
     run_after: float | None = None
     created: float | None = None
@@ -369,6 +404,7 @@ class Job(Value, frozen=True, kw_only=True):
     error: str = ""
     payload: str = ""  # JSON text, cut at payload_size when large
     payload_size: int = 0
+    ended: str = ""  # running as the row says, yet the queue holds its end elsewhere: a clause, "succeeded 12 min ago"
 
 
 class QueueCounts(Value, frozen=True, kw_only=True):
@@ -386,6 +422,7 @@ class QueueCounts(Value, frozen=True, kw_only=True):
     done_per_minute: float | None = None  # over the last five minutes
     failed_per_minute: float | None = None
     last_finished: float | None = None  # age of the youngest finished (done or failed) job
+    ends_told: bool = True  # False: the queue does not tell when jobs end, so that none is known means nothing
 
 
 class TrendPoint(Value, frozen=True, kw_only=True):
@@ -429,6 +466,30 @@ class JobPage(Value, frozen=True, kw_only=True):
     note: str = ""  # what the page leaves out, one clause: "sorted among the newest 10 000 jobs only"
 
 
+class Backend(Value, frozen=True, kw_only=True):
+    """One client's connection to the queue's database, from pg_stat_activity (backend_type 'client backend')."""
+
+    pid: int  # of the server process
+    address: str = ""  # client_addr; "": a unix socket
+    port: int | None = None  # client_port; None: a unix socket
+    application: str = ""
+    user: str = ""
+    own: bool = False  # worktop's own
+    hidden: bool = False  # its client may not be seen: it is another role's, and pg_read_all_stats is not granted
+    listens: bool | None = None  # its last statement was a LISTEN of the queue (one per worker); None: not told
+    quiet: float | None = None  # seconds since its state changed last (state_change), by the database's clock
+
+
+class QueueWorker(Value, frozen=True, kw_only=True):
+    """One row of the queue's table of workers."""
+
+    id: str  # as Holder.worker names it
+    heartbeat_age: float | None = None  # seconds, by the database's clock
+    host: str = ""  # where the queue says so
+    pid: int | None = None
+    queues: tuple[str, ...] = ()  # (): not told, or all
+
+
 class QueueFacts(Value, frozen=True, kw_only=True):
     server: str = ""  # "PostgreSQL 18.1"
     user: str = ""
@@ -437,12 +498,18 @@ class QueueFacts(Value, frozen=True, kw_only=True):
     now: float = 0.0  # the database's clock
     skew: float | None = None  # database clock minus the clock of this machine
     preset: str = ""
+    recognised: str = ""  # how the queue was told: "procrastinate 3.x, 18/18 columns matched"
     counts: tuple[QueueCounts, ...] = ()
     running: tuple[Job, ...] = ()  # the running jobs, longest overdue first, at most `running_cap`
     running_cap: int = 500
     trends: tuple[Trend, ...] = ()  # read less often than the counts
     trends_taken: float | None = None
     statistics_age: float | None = None  # of what the estimates among the counts are made from, seconds
+    # for queues whose rows do not name a process; None: not read
+    backends: tuple[Backend, ...] | None = None  # every client's connection to the database
+    workers: tuple[QueueWorker, ...] | None = None
+    heartbeat_limit: float | None = None  # seconds after which the queue takes a heartbeat for expired
+    server_port: int = 0  # current_setting('port'); 0: not read
 
 
 class Check(Value, frozen=True, kw_only=True):
@@ -472,7 +539,8 @@ WorkerState = Literal[
     "unknown",
 ]
 
-Verdict = Literal["DEAD", "ALIVE", "ALIVE_SLOW", "HUNG", "UNKNOWN"]  # ALIVE: lives, and its lease is valid
+# ALIVE: lives, and its lease is valid. FINISHED_BUT_CLAIMED: the queue holds the job's end, its claim is left over.
+Verdict = Literal["DEAD", "ALIVE", "ALIVE_SLOW", "HUNG", "UNKNOWN", "FINISHED_BUT_CLAIMED"]
 
 
 class Claim(Value, frozen=True, kw_only=True):

@@ -68,6 +68,8 @@ class Survey(Value, frozen=True, kw_only=True):
     queues: tuple[tuple[str, Count], ...] = ()  # rows by queue
     behind: tuple[str, ...] = ()  # sentences: jobs that wait for a lock or a named queue these rows hold
     poisoned: Count = Count(0)  # of a reclaim: rows that were reclaimed too often and go to failed
+    spared: tuple[tuple[str, Count], ...] = ()  # why rows that match are left alone, and how many
+    notes: tuple[str, ...] = ()  # sentences of the queue about the action, and what may be hidden
 
 
 class Statement(Value, frozen=True, kw_only=True):
@@ -94,6 +96,8 @@ class Step(Value, frozen=True, kw_only=True):
     signal: str = ""  # "TERM"
     timeout: float | None = None  # seconds this may take before it counts as failed
     rows: Count | None = None
+    selection: Selection | None = None  # kind sql: the rows it changes; its statement is made of it
+    queues: tuple[str, ...] = ()  # kind sql of pause and resume: the queues that are switched
     undo: str = ""  # what undoes it, a clause; "" : nothing does
 
 
@@ -102,6 +106,7 @@ class Consent(Value, frozen=True, kw_only=True):
 
     kind: Literal["confirm", "typed", "refused"] = "confirm"
     word: str = ""  # typed: exactly this, the name of the role
+    empty: bool = False  # refused because there is nothing to do
     why: tuple[str, ...] = ()  # why typing is asked for, or why it is refused; what is not known
     allow: tuple[str, ...] = ()  # refused: the GRANT, the polkit rule or the command that would allow it
 
@@ -117,6 +122,8 @@ class Plan(Value, frozen=True, kw_only=True):
     risk: Literal["low", "medium", "high"] = "low"
     reversible: Literal["yes", "partly", "no"] = "yes"
     selection: Selection | None = None
+    batch: int = 1000  # rows of one transaction
+    undoes: str = ""  # verb undo: the id of the plan whose rows are restored
     rows: Count | None = None
     reasons: tuple[str, ...] = ()  # evidence, and why it is safe
     warnings: tuple[str, ...] = ()
@@ -154,6 +161,28 @@ class Blocked(Value, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()  # commands: "worktop discard --id 12"
 
 
+class Applied(Value, frozen=True, kw_only=True):
+    """What a selection that was applied did, batch by batch."""
+
+    rows: int = 0
+    blocked: tuple[Blocked, ...] = ()
+    stopped: bool = False  # before the end: asked to, or because of the problem
+    batches: int = 0
+    took: float = 0.0
+    reclaimed: int = 0
+    quarantined: int = 0
+    skipped: int = 0  # of the rows that were named: those that were no longer as they were seen
+    unsure: int = 0  # rows of a batch whose COMMIT was never answered: they are in the journal, perhaps not changed
+    problem: Problem | None = None
+
+
+class Restored(Value, frozen=True, kw_only=True):
+    """What an undo brought back."""
+
+    rows: int = 0
+    refused: tuple[tuple[str, str], ...] = ()  # id, why: "claimed again since by pid 812", "no longer there"
+
+
 class Progress(Value, frozen=True, kw_only=True):
     """How far an apply has come; sent after each batch and while a step waits."""
 
@@ -186,3 +215,50 @@ class Outcome(Value, frozen=True, kw_only=True):
     not_verified: tuple[str, ...] = ()
     undo: str = ""  # "worktop undo 20261129T203107Z-3f2a91"; "" when nothing can be undone
     took: float = 0.0
+
+
+class Actor(Value, frozen=True, kw_only=True):
+    """Who acts, as far as the kernel and sudo tell."""
+
+    login: str = ""  # the account that logged in (audit login uid), "" when nobody did: cron, a container
+    sudo: str = ""  # SUDO_USER; what the environment says, and so only a hint
+    user: str = ""  # the effective account
+    uid: int = -1
+
+    @property
+    def name(self) -> str:
+        """ "deploy", "deploy as root", "root"."""
+        first = self.login or self.sudo or self.user
+        return first if first == self.user else f"{first} as {self.user}"
+
+
+class AuditEntry(Value, frozen=True, kw_only=True):
+    """One line of the audit: an apply that ended, however it did. Secrets are masked before it is written."""
+
+    at: float  # when it ended, epoch seconds
+    plan: str  # id of the plan
+    verb: str
+    title: str
+    role: str = ""
+    who: Actor = Actor()
+    host: str = ""  # the machine worktop ran on
+    why: str = ""
+    state: str = ""  # of the outcome: done, partly, failed, stopped, cancelled
+    text: str = ""  # of the outcome
+    rows: int = 0
+    undo: str = ""  # the command that undoes it, "" when nothing can
+    shown: Plan | None = None  # the plan as it was shown, without payloads
+    outcome: Outcome | None = None
+
+
+class Undoable(Value, frozen=True, kw_only=True):
+    """An applied plan whose rows are in the journal."""
+
+    plan: str  # id
+    at: float
+    verb: str
+    title: str
+    role: str = ""
+    who: Actor = Actor()
+    rows: int = 0
+    state: Literal["whole", "unsure", "undone"] = "whole"  # unsure: it was cut off, the last batch may not be committed

@@ -40,7 +40,7 @@ def _status(name: SourceName, reading: Reading[Any], now: float, host: HostFacts
     if name == "units" and host.hello is not None and host.hello.manager == "none":
         return SourceStatus(name=name, state="absent", text="units: no systemd here", problem=reading.problem)
     if reading.problem is None:
-        if age is None:
+        if age is None or (name == "units" and host.units_partial):
             return SourceStatus(name=name, state="waiting", text=f"{label}: asking…")
         return SourceStatus(name=name, state="live", age=age, text=f"{label} {'now' if age < 3 else ago(age)}")
     denied = "not permitted" in reading.problem.why or "permission denied" in reading.problem.why.lower()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
-from console.fleet.model import Claim, Owner, Process, Role, Unit, Worker, WorkerState
+from console.fleet.model import Claim, Owner, Process, Role, Unit, Worker, WorkerState, template_of
 from console.text import ago, size
 
 LOOPING_PER_MINUTE = 1.5  # restarts a minute that make a loop
@@ -15,43 +16,82 @@ LOOPING_RESTARTS = 3  # or so many restarts of which the last is this young:
 LOOPING_YOUNG = 60.0  # seconds
 NEAR_LIMIT = 0.9  # of MemoryMax: a SIGKILL with this peak was the memory limit (cgroup v1 does not say oom-kill)
 
+_OWNER_WORDS = {"systemd-user": "systemd --user", "session": "login session", "unknown": "nobody known"}
+
 ALIVE_STATES: frozenset[WorkerState] = frozenset({"running", "hung", "stray", "starting", "stopping"})
 BROKEN_STATES: frozenset[WorkerState] = frozenset({"looping", "start-limit", "memory-killed", "failed"})
 
 
-def unit_workers(
-    role: Role, units: Iterable[Unit] | None, processes: Iterable[Process], now: float
-) -> tuple[Worker, ...]:
+class Seen(NamedTuple):
+    """Units and processes as they are looked for. `units` is None when systemd could not be asked."""
+
+    units: dict[str, Unit] | None  # by name
+    templates: dict[str, list[str]]  # names of the instances of each template
+    in_unit: dict[str, list[Process]]  # by the unit that holds them
+    of_role: dict[str, list[Process]]  # by their role
+
+
+def seen_of(units: Iterable[Unit] | None, processes: Iterable[Process]) -> Seen:
+    seen = Seen(None if units is None else {unit.name: unit for unit in units}, {}, {}, {})
+    for name in seen.units or ():
+        seen.templates.setdefault(template_of(name), []).append(name)
+    for process in processes:
+        seen.in_unit.setdefault(process.unit, []).append(process)
+        seen.of_role.setdefault(process.role, []).append(process)
+    return seen
+
+
+class Made(NamedTuple):
+    """A worker and the very objects it was made of: of the same ones it is not made again."""
+
+    unit: Unit
+    processes: tuple[Process, ...]
+    desired: bool
+    worker: Worker
+
+
+def unit_workers(role: Role, seen: Seen, now: float, made: dict[str, Made] | None = None) -> tuple[Worker, ...]:
     """One worker per desired instance and per further instance that systemd has loaded, in the order of instances.
 
-    `units` is None when systemd could not be asked: the desired instances are unknown then, not missing.
+    Where systemd could not be asked the desired instances are unknown, not missing. `made` holds the role's workers
+    of the last time and is kept up to date.
     """
-    if units is None:
+    if seen.units is None:
         return tuple(
             Worker(key=name, role=role.name, name=f"@{instance}", state="unknown", why="systemd has not answered")
             for name, instance in zip(role.desired_units(), role.instances, strict=False)
         )
-    by_name = {unit.name: unit for unit in units}
+    by_name = seen.units
     desired = role.desired_units()
     wanted = frozenset(desired)
     extra = sorted(
-        (
-            name
-            for name, unit in by_name.items()
-            if role.template and name not in wanted and unit.template == role.template
-        ),
+        (name for name in (seen.templates.get(role.template, ()) if role.template else ()) if name not in wanted),
         key=lambda name: (len(name), name),
     )
-    running: dict[str, list[Process]] = {}
-    for process in processes:
-        running.setdefault(process.unit, []).append(process)
-    return tuple(
-        _unit_worker(
-            role, by_name.get(name) or Unit(name=name, load="not-loaded"), name in wanted, running.get(name, ()), now
-        )
-        for name in (*desired, *extra)
-        if name in wanted or worth_showing(by_name[name])
-    )
+    made = {} if made is None else made
+    workers = []
+    for name in (*desired, *extra):
+        unit = by_name.get(name)
+        if name not in wanted and (unit is None or not worth_showing(unit)):
+            continue
+        own, before = tuple(seen.in_unit.get(name, ())), made.get(name)
+        if before is None or before.unit is not unit or before.desired != (name in wanted) or before.processes != own:
+            unit = unit or Unit(name=name, load="not-loaded")
+            worker = _unit_worker(role, unit, name in wanted, own, now)
+            made.pop(name, None)
+            if _steady(unit):
+                made[name] = Made(unit, own, name in wanted, worker)
+        else:
+            worker = before.worker
+        workers.append(worker)
+    for name in made.keys() - {worker.key for worker in workers}:
+        del made[name]
+    return tuple(workers)
+
+
+def _steady(unit: Unit) -> bool:
+    """What is said of it does not change as time goes by."""
+    return unit.load == "loaded" and unit.active == "active" and unit.restarts < LOOPING_RESTARTS
 
 
 def worth_showing(unit: Unit) -> bool:
@@ -59,8 +99,7 @@ def worth_showing(unit: Unit) -> bool:
     return unit.active != "inactive" or unit.enabled in ("enabled", "enabled-runtime")
 
 
-def _unit_worker(role: Role, unit: Unit, desired: bool, processes: Iterable[Process], now: float) -> Worker:
-    own = tuple(processes)
+def _unit_worker(role: Role, unit: Unit, desired: bool, own: tuple[Process, ...], now: float) -> Worker:
     state, why = unit_state(unit, now)
     rss = sum(process.rss for process in own if process.rss is not None) if own else None
     cpu = [process.cpu for process in own if process.cpu is not None]
@@ -116,6 +155,8 @@ def unit_state(unit: Unit, now: float) -> tuple[WorkerState, str]:
 
 
 def _loops(unit: Unit, now: float) -> bool:
+    if unit.restarts == 0:  # starts by hand are no loop: they set the counter back
+        return False
     if unit.restarts_per_minute is not None and unit.restarts_per_minute >= LOOPING_PER_MINUTE:
         return True
     if unit.restarts < LOOPING_RESTARTS:
@@ -184,7 +225,7 @@ def stray_workers(role: Role, processes: Iterable[Process], now: float) -> tuple
 
 
 def _in_own_unit(role: Role, process: Process) -> bool:
-    return bool(role.template) and Unit(name=process.unit).template == role.template if process.unit else False
+    return bool(role.template) and template_of(process.unit) == role.template if process.unit else False
 
 
 def _stray(role: Role, main: Process, outside: list[Process], now: float) -> Worker:
@@ -208,12 +249,7 @@ def _stray(role: Role, main: Process, outside: list[Process], now: float) -> Wor
 
 def owner_word(owner: Owner) -> str:
     """How an owner is named in a column: its mechanism in one word."""
-    return {
-        "systemd": "systemd",
-        "systemd-user": "systemd --user",
-        "session": "login session",
-        "unknown": "nobody known",
-    }.get(owner.kind, owner.kind)
+    return _OWNER_WORDS.get(owner.kind, owner.kind)
 
 
 def with_claims(worker: Worker, claims: Iterable[Claim], no_progress: bool) -> Worker:
@@ -222,6 +258,8 @@ def with_claims(worker: Worker, claims: Iterable[Claim], no_progress: bool) -> W
     A worker that renews the lease of its job is slow, not hung, however long the others have waited.
     """
     own = [claim for claim in claims if _holds(worker, claim)]
+    if not own and not worker.jobs and not no_progress:
+        return worker
     jobs = tuple(claim.job.id for claim in own)
     alive = worker.state in ("running", "stray")
     hung = [claim for claim in own if claim.verdict == "HUNG"]

@@ -1,6 +1,7 @@
 """The host agent: one process that reads this host and tells the console what is different.
 
-It imports neither Textual nor psycopg, writes to nothing on the host, and ends when its stdin closes.
+It imports neither Textual nor psycopg, and ends when its stdin closes. It changes nothing on the host but what it is
+asked for by the requests of operations.py, and nothing at all with --read-only.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from console.host.cgroups import Hierarchy
 from console.host.channel import Channel
 from console.host.crontabs import Crontabs
 from console.host.deltas import Told
+from console.host.operations import Operations
 from console.host.processes import Pass, Scanner
 from console.host.protocol import LookUp, Watch
 from console.host.requests import Requests
@@ -42,8 +44,9 @@ NO_SYSTEMD = Problem("units", "systemd is not running here", "processes, crontab
 class Agent:
     """Sources in, lines out. Nothing is read before the console has said what to watch."""
 
-    def __init__(self, user_manager: bool) -> None:
+    def __init__(self, user_manager: bool, read_only: bool = False) -> None:
         self._user_manager = user_manager
+        self._read_only = read_only
         self._end = asyncio.Event()
         self._tick = asyncio.Event()
         self._watching = asyncio.Event()
@@ -52,11 +55,12 @@ class Agent:
         self._hierarchy = Hierarchy()
         self._scanner = Scanner()
         self._crontabs = Crontabs()
-        self._table = UnitTable(user_manager, self._tell_units, self._tell_states)
+        self._table = UnitTable(user_manager, self._states_changed, self._tell_states)
         self._units = UnitSource(self._table, self._hierarchy, user_manager)
         self._requests = Requests(
-            self._channel, self._scanner, self._hierarchy, lambda: self._table.properties, user_manager
+            self._channel, self._scanner, self._hierarchy, lambda: self._table.properties, user_manager, read_only
         )
+        self._operations = Operations(self._channel, self._scanner, lambda: self._watch.roles, user_manager, read_only)
         self._told_units: Told[Unit] = Told()
         self._told_processes = ProcessTelling()
         self._told_host: Host | None = None
@@ -86,6 +90,7 @@ class Agent:
                 with contextlib.suppress(asyncio.CancelledError, HostError):
                     await task
             await self._requests.close()
+            await self._operations.close()
             self._table.close()
             await self._channel.drained(0.5)
 
@@ -110,6 +115,9 @@ class Agent:
             uid=os.geteuid(),
             manager="user" if manager == "user" else "system" if manager == "system" else "none",
             systemd=version,
+            uptime=procfs.uptime(),
+            ticks=procfs.TICKS,
+            read_only=self._read_only,
         )
 
     # --- requests ---------------------------------------------------------------------------------------------------
@@ -127,7 +135,7 @@ class Agent:
                 self._tell_holders(protocol.decode_params(request, LookUp).pids)
             elif request.method == "refresh":
                 self._tick.set()
-            elif self._requests.take(request):
+            elif self._requests.take(request) or self._operations.take(request):
                 return
             elif request.method != "ping":
                 raise HostError(
@@ -140,6 +148,7 @@ class Agent:
     def _tell_holders(self, pids: tuple[int, ...]) -> None:
         started = time.monotonic()
         states, refused = holders.look_up(pids)
+        self._scanner.holders = frozenset(pids)
         if refused:
             why = f"pid {refused} belongs to another account and is hidden from this one"
             update = protocol.HoldersUpdate(problem=Problem("holders of running jobs", why, _MORE_RIGHTS))
@@ -198,6 +207,11 @@ class Agent:
         units = self._units.stated()
         update = protocol.UnitsUpdate(taken=time.time(), full=True, items=units, partial=True)
         self._channel.send(protocol.encode(update))
+
+    def _states_changed(self, units: set[str]) -> None:
+        """What is news is told at once, the rest with the next reading."""
+        if not self._told_units.items or self._units.news(units):
+            self._tell_units()
 
     def _tell_units(self, problem: Problem | None = None) -> None:
         if problem is not None:
@@ -285,6 +299,7 @@ class Agent:
         if self._channel.full or watch is not self._watch:
             return
         now = time.time()
+        self._units.rest(scanned.resting)
         delta = self._told_processes.delta(scanned.workers, self._scanner, time.monotonic())
         problem = None
         if procfs.hidden():
@@ -344,12 +359,12 @@ def _since(started: float) -> float:
     return round(time.monotonic() - started, 4)
 
 
-def main(user_manager: bool = False) -> int:
+def main(user_manager: bool = False, read_only: bool = False) -> int:
     """Run until stdin closes; 0. A console that has gone away is no failure."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
     async def work() -> None:
-        await Agent(user_manager).run()
+        await Agent(user_manager, read_only).run()
 
     try:
         asyncio.run(work())

@@ -28,6 +28,7 @@ CALL_SECONDS = 5  # a manager that does not answer for this long is a failing so
 SYSTEMD = b"org.freedesktop.systemd1"
 MANAGER_PATH = b"/org/freedesktop/systemd1"
 MANAGER = b"org.freedesktop.systemd1.Manager"
+JOB = b"org.freedesktop.systemd1.Job"
 UNIT = b"org.freedesktop.systemd1.Unit"
 SERVICE = b"org.freedesktop.systemd1.Service"
 PROPERTIES = b"org.freedesktop.DBus.Properties"
@@ -68,6 +69,14 @@ class BusLost(HostError):
 
 class Refused(HostError):
     """The bus answered with an error; the connection is good."""
+
+
+class NoAnswer(Refused):
+    """The manager is busy (a reload of many units); what it was asked to do it may still do."""
+
+
+class NotPermitted(Refused):
+    """polkit, or the bus, does not let this account do it."""
 
 
 _GONE = frozenset(
@@ -149,7 +158,9 @@ class Connection:
         if number in _GONE:
             return BusLost(what, reason(error))
         if number in (-errno.ETIMEDOUT, -errno.ETIME):
-            return Refused(what, f"no answer within {CALL_SECONDS} s")
+            return NoAnswer(what, f"no answer within {CALL_SECONDS} s")
+        if number in (-errno.EACCES, -errno.EPERM):
+            return NotPermitted(what, reason(error))
         return Refused(what, reason(error))
 
     def list_by_names(self, names: list[str]) -> list[Listed]:
@@ -216,7 +227,36 @@ class Connection:
         """One cheap question (0.3 ms), to know that the manager answers."""
         self.property(MANAGER_PATH, MANAGER, b"NJobs", b"u")
 
+    # --- acting ----------------------------------------------------------------------------------------------------
+
+    def make_job(self, method: bytes, name: str, mode: bytes = b"replace") -> bytes:
+        """StartUnit, StopUnit, RestartUnit: the path of the job. It is not done when this returns. NotPermitted."""
+        return bytes(self._call(MANAGER_PATH, MANAGER, method, b"ss", name.encode(), mode))
+
+    def reset_failed(self, name: str) -> None:
+        self._call(MANAGER_PATH, MANAGER, b"ResetFailedUnit", b"s", name.encode())
+
+    def kill_unit(self, name: str, whom: bytes, number: int) -> None:
+        """`whom`: main, control or all."""
+        self._call(MANAGER_PATH, MANAGER, b"KillUnit", b"ssi", name.encode(), whom, number)
+
+    def job_waits(self, path: bytes) -> bool:
+        """Whether this job is still there, as far as is known."""
+        try:
+            self.property(path, JOB, b"State", b"s")
+        except NoAnswer:
+            return True
+        except Refused:
+            return False
+        return True
+
     # --- signals ---------------------------------------------------------------------------------------------------
+
+    def subscribe_jobs(self, inbox: list[tuple[str, bytes, Any]]) -> None:
+        """Like `subscribe`, for the ends of jobs alone: ("JobRemoved", path, [id, path of the job, unit, result])."""
+        self._call(MANAGER_PATH, MANAGER, b"Subscribe")
+        self._match(inbox, SYSTEMD, MANAGER_PATH, MANAGER, b"JobRemoved")
+        self._match_disconnected(inbox)
 
     def subscribe(self, inbox: list[tuple[str, bytes, Any]], wanted: Callable[[bytes], bool]) -> None:
         """From now on signals are appended to `inbox` as (member, object path, body) by `pump`.
@@ -227,6 +267,9 @@ class Connection:
         self._match(inbox, SYSTEMD, None, PROPERTIES, b"PropertiesChanged", wanted=wanted)
         for member in (b"UnitNew", b"UnitRemoved", b"JobRemoved", b"Reloading", b"UnitFilesChanged"):
             self._match(inbox, SYSTEMD, MANAGER_PATH, MANAGER, member)
+        self._match_disconnected(inbox)
+
+    def _match_disconnected(self, inbox: list[tuple[str, bytes, Any]]) -> None:
         self._match(
             inbox, b"org.freedesktop.DBus.Local", None, b"org.freedesktop.DBus.Local", b"Disconnected", b"Disconnected"
         )

@@ -17,12 +17,20 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from console.errors import HostError
-from console.fleet.model import HostDetail, HostFacts, LogLine, Role, UnitDetail
+from console.fleet.diagnosis.model import Looked
+from console.fleet.model import Backend, DatabaseClient, HostDetail, HostFacts, Ident, LogLine, Role, UnitDetail
+from console.fleet.operations import HostRights, UnitJob, UnitProgress
+from console.fleet.plan import UnitVerb
 from console.host import facts as keeping
 from console.host import protocol, spawn
 from console.host.follow import LogFollow
+from console.host.polkit import GROUP
 from console.host.protocol import (
     Answer,
+    ClientsAnswer,
+    ClientsOf,
+    ExamineAnswer,
+    ExamineOf,
     Failure,
     Greeting,
     HostDetailAnswer,
@@ -31,9 +39,16 @@ from console.host.protocol import (
     LookUp,
     Params,
     Response,
+    RightsAnswer,
+    RightsFor,
+    SignalTo,
     StopLog,
     UnitDetailAnswer,
     UnitDetailOf,
+    UnitJobAnswer,
+    UnitJobOf,
+    UnitJobTold,
+    WaitGone,
     Watch,
 )
 
@@ -41,6 +56,10 @@ HELLO_SECONDS = 20.0  # ssh may have to wake a host; an agent that said nothing 
 SILENCE_SECONDS = 20.0  # an agent says something every interval; silent for this long it hangs
 _STOP_SECONDS = 2.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
+_ANSWER_SECONDS = 15.0  # what an agent may take beyond what it was asked to wait
+_ANSWERS = (
+    *(Response, Failure, UnitDetailAnswer, HostDetailAnswer, UnitJobAnswer, ClientsAnswer, RightsAnswer, ExamineAnswer),
+)
 
 
 class HostClient:
@@ -53,11 +72,12 @@ class HostClient:
         command: tuple[str, ...] = (),
         user_manager: bool = False,
         process: subprocess.Popen[bytes] | None = None,
-        on_change: Callable[[], None] | None = None,
+        on_change: Callable[[bool], None] | None = None,
         interval: float = 2.0,
     ) -> None:
         """`process`: an agent that was started with `spawn.spawn` already. `on_change` is called after every change
-        of `facts`, at most once for what arrived together. `interval`: seconds between readings that are not pushed."""
+        of `facts`, at most once for what arrived together, with True when a person must see it at once. `interval`:
+        seconds between readings that are not pushed."""
         self._watch = Watch(roles=tuple(roles), interval=interval)
         self._command = command
         self._user_manager = user_manager
@@ -67,6 +87,7 @@ class HostClient:
         self._writer: asyncio.WriteTransport | None = None
         self._numbers = itertools.count(1)
         self._answers: dict[int, asyncio.Future[Answer]] = {}
+        self._progress: dict[int, Callable[[UnitProgress], None]] = {}  # by the id of the unit_job request
         self._follows: list[LogFollow] = []
         self._watching = 0  # the id of the last watch request
         self._greeted = False  # an agent of this protocol listens
@@ -171,6 +192,85 @@ class HostClient:
             raise HostError(f"detail of {name}", "the agent gave another answer")
         return answer.detail
 
+    async def examine(
+        self,
+        role: Role,
+        name: str = "",
+        ident: Ident | None = None,
+        *,
+        health: bool = False,
+        starters: bool = True,
+        timeout: float = 25.0,
+    ) -> Looked:
+        """What a diagnosis wants to know of the worker in this unit, or of this main process; with `health` the
+        role's check is asked too, without `starters` nobody else who starts the role is searched for. HostError: no
+        agent, no answer."""
+        answer = await self._ask("examine", ExamineOf(role, name, ident, health, starters), timeout)
+        if not isinstance(answer, ExamineAnswer):
+            raise HostError(f"examine {name or 'a worker'}", "the agent gave another answer")
+        return answer.looked
+
+    # --- what changes something -------------------------------------------------------------------------------------
+
+    async def unit_job(
+        self,
+        name: str,
+        verb: UnitVerb,
+        timeout: float = 120.0,
+        *,
+        signal: str = "KILL",
+        on_progress: Callable[[UnitProgress], None] | None = None,
+    ) -> UnitJob:
+        """Do it to the service, and wait until systemd's job has ended and the unit has settled; `signal` is for the
+        verb kill, which signals every process of the unit. `on_progress` is called once a second until then.
+
+        HostError: not permitted, no such unit, no agent, or not over within `timeout` seconds (systemd goes on with
+        it). A job that failed is no error: `UnitJob.ok` is False and its text says why.
+        """
+        number = self._sent("unit_job", UnitJobOf(name, verb, timeout, signal))
+        if on_progress is not None:
+            self._progress[number] = on_progress
+        try:
+            answer = await self._answer(number, timeout + _ANSWER_SECONDS)
+        finally:
+            self._progress.pop(number, None)
+        if not isinstance(answer, UnitJobAnswer):
+            raise HostError(f"{verb} {name}", "the agent gave another answer")
+        return answer.job
+
+    async def signal(self, ident: Ident, signal: str, timeout: float = 5.0) -> None:
+        """Send the signal ("TERM") to exactly this process. HostError: it is gone, another has its pid, not permitted,
+        or it is pid 1, the agent or one of its ancestors."""
+        await self._ask("signal", SignalTo(ident, signal), timeout)
+
+    async def wait_gone(self, ident: Ident, timeout: float) -> bool:
+        """Whether exactly this process has ended within `timeout` seconds. HostError: no agent, hidden from it."""
+        answer = await self._ask("wait_gone", WaitGone(ident, timeout), timeout + _ANSWER_SECONDS)
+        return isinstance(answer, Response) and answer.result == "gone"
+
+    async def clients(
+        self, backends: Sequence[Backend], server_port: int = 0, timeout: float = 10.0
+    ) -> tuple[DatabaseClient, ...]:
+        """Which processes of this host are at the other end of these connections; what it says is also kept in
+        `facts.clients`. HostError: no agent, no answer."""
+        try:
+            answer = await self._ask("clients", ClientsOf(tuple(backends), server_port), timeout)
+            if not isinstance(answer, ClientsAnswer):
+                raise HostError("clients of the database", "the agent gave another answer")
+        except HostError as error:
+            self._keeper.clients(None, error.problem)
+            raise
+        self._keeper.clients(answer.clients)
+        return answer.clients
+
+    async def rights(self, group: str = GROUP, timeout: float = 10.0) -> HostRights:
+        """What the agent's account may do to the units of the roles, and the polkit rule that would allow the rest to
+        the members of `group`. Nothing is done to find out. HostError: no agent, no bus, no answer."""
+        answer = await self._ask("rights", RightsFor(group), timeout)
+        if not isinstance(answer, RightsAnswer):
+            raise HostError("rights on the host", "the agent gave another answer")
+        return answer.rights
+
     async def host_detail(self, timeout: float = 5.0) -> HostDetail:
         """The process trees of the host under the owners of their roots. HostError: no agent, no answer."""
         answer = await self._ask("host_detail", None, timeout)
@@ -213,6 +313,10 @@ class HostClient:
                 await self._answer(self._send("stop_log", StopLog(follow.number)), _STOP_SECONDS)
 
     async def _ask(self, method: str, params: Params | None, timeout: float) -> Answer:
+        return await self._answer(self._sent(method, params), timeout)
+
+    def _sent(self, method: str, params: Params | None) -> int:
+        """Send a request that needs an agent, and say under which number. HostError when there is none."""
         if not self._greeted:
             problem = self.facts.agent.problem
             raise (
@@ -220,7 +324,7 @@ class HostClient:
                 if problem
                 else HostError("host agent", "not started yet")
             )
-        return await self._answer(self._send(method, params), timeout)
+        return self._send(method, params)
 
     async def _answer(self, number: int, timeout: float) -> Answer:
         """Wait for the answer to a request. HostError: it was refused, or did not come in time."""
@@ -266,27 +370,31 @@ class HostClient:
                     raise HostError("host agent", f"said nothing for {patience:.0f} s", "starting it again") from None
                 if not data:
                     raise self._why_it_ended(child)
-                told = False
+                told = at_once = False
                 for line in lines.feed(data):
                     message = protocol.decode(line)
                     if isinstance(message, Greeting):
                         greeted = True
                         self._keeper.greeted(message.hello, time.monotonic() - started)
-                        self._greeted = told = True
+                        self._greeted = told = at_once = True
                         self._watching = self._send("watch", self._watch)
                         for follow in self._follows:
                             follow.number = self._send("follow_log", follow.request())
-                    elif isinstance(message, Response | Failure | UnitDetailAnswer | HostDetailAnswer):
+                    elif isinstance(message, UnitJobTold):
+                        if message.id in self._progress:
+                            self._progress[message.id](message.progress)
+                    elif isinstance(message, _ANSWERS):
                         self._answered(message)
-                        told |= isinstance(message, Failure)
+                        if isinstance(message, Failure):
+                            told = at_once = True
                     elif isinstance(message, LogUpdate):
                         for follow in [each for each in self._follows if each.number == message.follow]:
                             follow.update(message)
                     elif greeted:
-                        self._keeper.update(message)
+                        at_once |= self._keeper.update(message)
                         told = True
                 if told:
-                    self._changed()
+                    self._changed(at_once)
         finally:
             self._greeted = False
             transport.close()
@@ -326,10 +434,10 @@ class HostClient:
         elif future is not None and not future.done():
             future.set_result(message)
 
-    def _changed(self) -> None:
+    def _changed(self, at_once: bool = True) -> None:
         self._news.set()
         if self.on_change is not None:
-            self.on_change()
+            self.on_change(at_once)
 
     async def _end_child(self) -> None:
         """Close its stdin, which ends an agent; then SIGTERM, then SIGKILL, to its whole session."""

@@ -29,6 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.(?:service|socket|target|timer|s
 # in the order they are told: what it is, its state, its last end, restarts, limits, how it is run and stopped
 _TOLD = (
     "Description LoadState LoadError UnitFileState ActiveState SubState StatusText Result NeedDaemonReload "
+    "TriggeredBy ConditionResult ConditionTimestamp "
     "StateChangeTimestamp ActiveEnterTimestamp InactiveEnterTimestamp ExecMainStartTimestamp ExecMainExitTimestamp "
     "MainPID ExecMainPID ExecMainCode ExecMainStatus InvocationID NRestarts "
     "Restart RestartUSec RestartPreventExitStatus SuccessExitStatus "

@@ -24,6 +24,8 @@ from console.schedules.commands import Matcher, is_script_shell
 
 _YOUNG = 10.0  # seconds: a process this young may still be about to run its program (fork, then exec)
 _REREAD = 30.0  # seconds after which the command line of a process is read again (setproctitle)
+_CALM = 5  # passes without a change after which only one of _CALM_EVERY passes looks at a process
+_CALM_EVERY = 3
 SLICE_SECONDS = 0.01  # after this long a pass lets others have the event loop
 
 
@@ -85,6 +87,7 @@ class Pass(NamedTuple):
     workers: dict[str, Process]
     accounts: dict[int, tuple[int, int, int, int]]  # uid: processes, tasks, RSS in bytes, a pid to read limits of
     total: int
+    resting: frozenset[str]  # units of workers of which none used any CPU
 
 
 class Scanner:
@@ -97,6 +100,9 @@ class Scanner:
         self.known: dict[int, Known] = {}
         self.read_at = 0.0  # monotonic, of the last pass
         self._raw: dict[int, bytes] = {}
+        self._calm: dict[int, int] = {}  # pid: how many passes found the same line
+        self._passes = 0
+        self.holders: frozenset[int] = frozenset()  # pids that hold a job: every pass looks at them
         self._used: dict[int, Used] = {}
         self._last: dict[str, Process] = {}
         self._made: dict[int, Made] = {}
@@ -137,41 +143,55 @@ class Scanner:
         """Read /proc once, with a pause after every SLICE_SECONDS."""
         watched = self._watched
         now = time.monotonic()
-        accounts = yield from self.read(now)
+        accounts = yield from self.read(now, sparing=True)
         stats, known = self.stats, self.known
         chosen = self._choose(stats, known)
+        before = self._last
         workers = yield from self._describe(chosen, stats, known, now, crontab)
         if watched != self._watched:  # other roles meanwhile
             self.known = {}
-        return Pass(workers, accounts, len(stats))
+        stirred = {process.unit for key, process in workers.items() if before.get(key) is not process}
+        resting = frozenset(process.unit for process in workers.values()) - stirred
+        return Pass(workers, accounts, len(stats), resting)
 
-    def read(self, now: float) -> Generator[None, None, dict[int, tuple[int, int, int, int]]]:
-        """Every process into `stats` and `known`; the numbers of each account."""
+    def read(self, now: float, sparing: bool = False) -> Generator[None, None, dict[int, tuple[int, int, int, int]]]:
+        """Every process into `stats` and `known`; the numbers of each account.
+
+        With `sparing` those that have done nothing for some passes are taken as they were, two times out of three.
+        """
+        self._passes += 1
         uptime = time.clock_gettime(time.CLOCK_BOOTTIME)
         until = time.monotonic() + SLICE_SECONDS
         raw: dict[int, bytes] = {}
         stats: dict[int, procfs.Stat] = {}
         known: dict[int, Known] = {}
+        calm: dict[int, int] = {}
         accounts: dict[int, tuple[int, int, int, int]] = {}
         for number, pid in enumerate(procfs.pids()):
             if not number % 16 and time.monotonic() > until:
                 yield
                 until = time.monotonic() + SLICE_SECONDS
-            data = procfs.read_bytes(f"{procfs.PROC}/{pid}/stat")
+            passes = self._calm.get(pid, 0)
+            if sparing and passes >= _CALM and (pid + self._passes) % _CALM_EVERY and pid not in self.holders:
+                data: bytes | None = self._raw[pid]
+            else:
+                data = procfs.read_bytes(f"{procfs.PROC}/{pid}/stat")
             if not data:
                 continue
             # a process that did nothing has the same line as before
-            stat = self.stats.get(pid) if self._raw.get(pid) == data else procfs.parse_stat(data)
+            same = self._raw.get(pid) == data
+            stat = self.stats.get(pid) if same else procfs.parse_stat(data)
             entry = self._recall(stat, now, uptime) if stat is not None else None
             if stat is None:
                 continue
             stats[pid], raw[pid] = stat, data
+            calm[pid] = passes + 1 if same else 0
             if entry is None:
                 continue
             known[pid] = entry
             count, tasks, memory, sample = accounts.get(entry.uid, (0, 0, 0, pid))
             accounts[entry.uid] = (count + 1, tasks + stat.threads, memory + stat.rss, sample)
-        self.stats, self._raw, self.known, self.read_at = stats, raw, known, now
+        self.stats, self._raw, self._calm, self.known, self.read_at = stats, raw, calm, known, now
         return accounts
 
     # --- which ------------------------------------------------------------------------------------------------------
@@ -238,13 +258,14 @@ class Scanner:
                 children.setdefault(stat.ppid, []).append(stat.pid)
         used: dict[int, Used] = {}
         made: dict[int, Made] = {}
+        lines: dict[int, tuple[int, ...]] = {}
         until = time.monotonic() + SLICE_SECONDS
         for pid, role in chosen.items():
             if time.monotonic() > until:
                 yield
                 until = time.monotonic() + SLICE_SECONDS
             stat = stats[pid]
-            above = tuple(ancestors_of(pid, stats))
+            above = self._line(stat, stats, lines)
             below = tuple(sorted(children[pid])) if pid in children else ()
             before = self._made.get(pid)
             if (
@@ -272,6 +293,18 @@ class Scanner:
         self._used, self._made, self._last = used, made, workers
         self._lasting = {pid: self._lasting[pid] for pid in made}
         return workers
+
+    def _line(
+        self, stat: procfs.Stat, stats: dict[int, procfs.Stat], lines: dict[int, tuple[int, ...]]
+    ) -> tuple[int, ...]:
+        """The ancestors; `lines` keeps them for the children of one parent, which are many."""
+        parent = stats.get(stat.ppid)
+        if parent is None or parent.start > stat.start:
+            return ()
+        line = lines.get(parent.pid)
+        if line is None:
+            line = lines[parent.pid] = (parent.pid, *ancestors_of(parent.pid, stats))
+        return line
 
     def _process(
         self,

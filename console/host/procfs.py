@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -175,6 +176,11 @@ def boot_time() -> float:
     data = read_bytes(f"{PROC}/stat", 1024 * 1024)
     found = re.search(rb"^btime (\d+)", data, re.MULTILINE) if data else None
     return float(found[1]) if found else 0.0
+
+
+def uptime() -> float:
+    """Seconds since boot, by the clock that start times are counted with: no setting of the time moves it."""
+    return round(time.clock_gettime(time.CLOCK_BOOTTIME), 2)
 
 
 def hidden() -> bool:

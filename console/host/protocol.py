@@ -16,9 +16,14 @@ sent in full, as the answer to `look_up`, before the response.
 
 `partial` units are their states alone, sent at once while the rest is still being read.
 
-What a person looks at is asked for: `unit_detail` and `host_detail` answer with a message of that name instead of a
-`response`. `follow_log` is answered when the journal is being read; its lines come as `log` messages, whose `follow`
-is the id of that request, until `stop_log`. A `log` message says why nothing comes as long as nothing can.
+What a person looks at is asked for: `unit_detail`, `host_detail` and `examine` answer with a message of that name
+instead of a `response`. `follow_log` is answered when the journal is being read; its lines come as `log` messages,
+whose `follow` is the id of that request, until `stop_log`. A `log` message says why nothing comes as long as nothing
+can.
+
+What changes something is asked for as well: `unit_job` answers when the job of systemd has ended and the unit has
+settled, with a `unit_job_progress` each second until then; `signal` reaches exactly the process it names. An agent
+started with --read-only refuses both. `wait_gone`, `clients` and `rights` only look. None of them holds up the others.
 """
 
 from __future__ import annotations
@@ -29,11 +34,15 @@ from typing import TypeVar
 import msgspec
 
 from console.errors import HostError, Problem
+from console.fleet.diagnosis.model import Looked
 from console.fleet.model import (
+    Backend,
     CronLine,
+    DatabaseClient,
     Hello,
     Host,
     HostDetail,
+    Ident,
     LogLine,
     PidState,
     Process,
@@ -41,12 +50,17 @@ from console.fleet.model import (
     Unit,
     UnitDetail,
 )
+from console.fleet.operations import HostRights, UnitJob, UnitProgress
+from console.fleet.plan import UnitVerb
 
-PROTOCOL = 1
+PROTOCOL = 2
 LONGEST_LINE = 16 * 1024 * 1024  # bytes; 2000 processes with long command lines take about 2 MB
 LONGEST_REQUEST = 4 * 1024 * 1024
 
-METHODS = ("ping", "watch", "refresh", "look_up", "unit_detail", "host_detail", "follow_log", "stop_log")
+METHODS = (
+    *("ping", "watch", "refresh", "look_up", "unit_detail", "host_detail", "follow_log", "stop_log"),
+    *("unit_job", "signal", "wait_gone", "clients", "rights", "examine"),
+)
 LOG_LINES = 2000  # most lines of history a follow may ask for
 LOG_UNITS = 2000  # most units, and globs, it may name
 
@@ -70,6 +84,17 @@ class UnitDetailOf(msgspec.Struct, frozen=True):
     name: str
 
 
+class ExamineOf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Parameters of `examine`: a unit, or without one a main process; its role; whether to ask the health check, and
+    whether to search for others that start the role."""
+
+    role: Role
+    name: str = ""
+    ident: Ident | None = None
+    health: bool = False
+    starters: bool = True
+
+
 class FollowLog(msgspec.Struct, frozen=True, omit_defaults=True):
     """Parameters of `follow_log`: names and globs of units, how many lines of history, or everything that came
     after the entry with the cursor `after`."""
@@ -85,12 +110,63 @@ class StopLog(msgspec.Struct, frozen=True):
     follow: int
 
 
-Params = Watch | LookUp | UnitDetailOf | FollowLog | StopLog
+class UnitJobOf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Parameters of `unit_job`: what to do to which service, how long to wait for its end (seconds), and for `kill`
+    with which signal."""
+
+    name: str
+    verb: UnitVerb
+    timeout: float = 120.0
+    signal: str = "KILL"
+
+
+class SignalTo(msgspec.Struct, frozen=True):
+    """Parameters of `signal`: exactly this process, and the signal ("TERM")."""
+
+    ident: Ident
+    signal: str
+
+
+class WaitGone(msgspec.Struct, frozen=True):
+    """Parameters of `wait_gone`: exactly this process, and for how long (seconds)."""
+
+    ident: Ident
+    timeout: float
+
+
+class ClientsOf(msgspec.Struct, frozen=True):
+    """Parameters of `clients`: connections as the database sees them, and the port it listens on (0: not known)."""
+
+    backends: tuple[Backend, ...]
+    server_port: int = 0
+
+
+class RightsFor(msgspec.Struct, frozen=True):
+    """Parameters of `rights`: the group of operators that the rule is made for."""
+
+    group: str
+
+
+Params = (
+    Watch
+    | LookUp
+    | UnitDetailOf
+    | FollowLog
+    | StopLog
+    | UnitJobOf
+    | SignalTo
+    | WaitGone
+    | ClientsOf
+    | RightsFor
+    | ExamineOf
+)
 
 
 class Request(msgspec.Struct, frozen=True):
     """`id` comes back in the answer. Methods: ping, refresh (read everything now), watch (params: Watch),
-    look_up (LookUp), unit_detail (UnitDetailOf), host_detail, follow_log (FollowLog), stop_log (StopLog)."""
+    look_up (LookUp), unit_detail (UnitDetailOf), host_detail, follow_log (FollowLog), stop_log (StopLog),
+    unit_job (UnitJobOf), signal (SignalTo), wait_gone (WaitGone), clients (ClientsOf), rights (RightsFor),
+    examine (ExamineOf)."""
 
     id: int
     method: str
@@ -123,6 +199,33 @@ class HostDetailAnswer(msgspec.Struct, frozen=True, tag="host_detail"):
     detail: HostDetail
 
 
+class ExamineAnswer(msgspec.Struct, frozen=True, tag="examine"):
+    id: int
+    looked: Looked
+
+
+class UnitJobTold(msgspec.Struct, frozen=True, tag="unit_job_progress"):
+    """A `unit_job` that is not over; `id` is that of its request."""
+
+    id: int
+    progress: UnitProgress
+
+
+class UnitJobAnswer(msgspec.Struct, frozen=True, tag="unit_job"):
+    id: int
+    job: UnitJob
+
+
+class ClientsAnswer(msgspec.Struct, frozen=True, tag="clients"):
+    id: int
+    clients: tuple[DatabaseClient, ...]
+
+
+class RightsAnswer(msgspec.Struct, frozen=True, tag="rights"):
+    id: int
+    rights: HostRights
+
+
 class LogUpdate(msgspec.Struct, frozen=True, tag="log", omit_defaults=True):
     """More lines of a follow, oldest first; `problem` holds until the next message of the follow."""
 
@@ -131,7 +234,7 @@ class LogUpdate(msgspec.Struct, frozen=True, tag="log", omit_defaults=True):
     problem: Problem | None = None
 
 
-Answer = Response | UnitDetailAnswer | HostDetailAnswer
+Answer = Response | UnitDetailAnswer | HostDetailAnswer | UnitJobAnswer | ClientsAnswer | RightsAnswer | ExamineAnswer
 
 
 class _Update(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -169,6 +272,11 @@ Message = (
     | Response
     | UnitDetailAnswer
     | HostDetailAnswer
+    | UnitJobAnswer
+    | UnitJobTold
+    | ClientsAnswer
+    | RightsAnswer
+    | ExamineAnswer
     | Failure
     | LogUpdate
     | UnitsUpdate
@@ -267,7 +375,9 @@ def decode_watch(request: Request) -> Watch:
     return watch
 
 
-P = TypeVar("P", LookUp, UnitDetailOf, FollowLog, StopLog)
+P = TypeVar(
+    "P", LookUp, UnitDetailOf, FollowLog, StopLog, UnitJobOf, SignalTo, WaitGone, ClientsOf, RightsFor, ExamineOf
+)
 
 
 def decode_params(request: Request, kind: type[P]) -> P:

@@ -12,12 +12,13 @@ from console.host.channel import Channel
 from console.host.details import unit_detail
 from console.host.logs import LogFollows
 from console.host.processes import Scanner
-from console.host.protocol import FollowLog, Message, Request, Response, StopLog, UnitDetailOf
+from console.host.protocol import ExamineOf, FollowLog, Message, Request, Response, StopLog, UnitDetailOf
 from console.host.trees import trees_of_host
 
 _AT_ONCE = 2  # that are worked on
 _WAITING = 32  # that may wait
 _SECONDS = 10.0
+_EXAMINE_SECONDS = 20.0  # the journal, a health check, and files of a few hundred units
 
 
 class Requests:
@@ -30,11 +31,13 @@ class Requests:
         hierarchy: Hierarchy,
         loaded: Callable[[], Iterable[str]],
         user_manager: bool,
+        read_only: bool = False,
     ) -> None:
         self._channel = channel
         self._scanner = scanner
         self._hierarchy = hierarchy
         self._user_manager = user_manager
+        self._read_only = read_only
         self._gate = asyncio.Semaphore(_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
         self.logs = LogFollows(self._tell, lambda: channel.busy, loaded, user_manager)
@@ -55,9 +58,12 @@ class Requests:
             work = self._unit_detail(number, protocol.decode_params(request, UnitDetailOf).name)
         elif request.method == "host_detail":
             work = self._host_detail(number)
+        elif request.method == "examine":
+            work = self._examine(number, protocol.decode_params(request, ExamineOf))
         else:
             return False
-        task = asyncio.create_task(self._answer(number, work))
+        seconds = _EXAMINE_SECONDS if request.method == "examine" else _SECONDS
+        task = asyncio.create_task(self._answer(number, work, seconds))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return True
@@ -69,12 +75,12 @@ class Requests:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.logs.close()
 
-    async def _answer(self, number: int, work: Coroutine[None, None, Message]) -> None:
+    async def _answer(self, number: int, work: Coroutine[None, None, Message], seconds: float) -> None:
         try:
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(seconds):
                 answer: Message = await work
         except TimeoutError:
-            answer = protocol.Failure(number, HostError("host agent", f"not done within {_SECONDS:g} s").problem)
+            answer = protocol.Failure(number, HostError("host agent", f"not done within {seconds:g} s").problem)
         except HostError as error:
             answer = protocol.Failure(number, error.problem)
         except Exception as error:  # noqa: BLE001  a detail that fails must not end the agent
@@ -91,6 +97,23 @@ class Requests:
         async with self._gate:
             detail = await trees_of_host(self._scanner)
         return protocol.HostDetailAnswer(number, detail)
+
+    async def _examine(self, number: int, wanted: ExamineOf) -> Message:
+        from console.host.examine import examine  # not needed at a start
+
+        async with self._gate:
+            looked = await examine(
+                wanted.name,
+                wanted.ident,
+                wanted.role,
+                self._scanner,
+                self._hierarchy,
+                self._user_manager,
+                self._read_only,
+                wanted.health,
+                wanted.starters,
+            )
+        return protocol.ExamineAnswer(number, looked)
 
     async def _stop_log(self, number: int, follow: int) -> Message:
         await self.logs.stop(follow)

@@ -35,7 +35,7 @@ from console.host.bus import (
     unit_of_path,
     unit_path,
 )
-from console.host.units import invocation_of, keep
+from console.host.units import STATE, apply, keep
 
 SLICE_SECONDS = 0.01  # longest time without a turn of the event loop, so that the agent answers meanwhile
 GATHER_SECONDS = 0.03  # signals that come within this time are told together
@@ -47,6 +47,7 @@ SUSPECT_SECONDS = 1.0
 # a listing waits for a manager that starts two hundred units. (seconds of rest, longest time until then)
 COMING_SECONDS = (0.1, 1.0)
 ENDED_SECONDS = (1.0, 30.0)
+ENDED_EVERY = 10.0  # seconds between two such listings after restarts: a unit in a crash loop has one every few seconds
 EVERY_INSTANCE = "*@*.service"
 
 _UNLOADED: Properties = {
@@ -59,10 +60,12 @@ _UNLOADED: Properties = {
 
 
 class UnitTable:
-    """Properties of every unit that is looked at, by name; `changed` is called when some are different."""
+    """Properties of every unit that is looked at, by name; `changed` is called when states are different."""
 
-    def __init__(self, user_manager: bool, changed: Callable[[], None], listed: Callable[[], None]) -> None:
-        """`listed` is called when the states are known (`listed`), before the properties are."""
+    def __init__(self, user_manager: bool, changed: Callable[[set[str]], None], listed: Callable[[], None]) -> None:
+        """`changed` is called with the units whose state is another; what else is different is in `altered` too.
+
+        `listed` is called when the states are known (`listed`), before the properties are."""
         self.properties: dict[str, Properties] = {}
         self.listed: dict[str, Listed] = {}
         self.altered: set[str] = set()  # units of which a property is another; whoever uses them takes them out
@@ -70,6 +73,7 @@ class UnitTable:
         self._groups: dict[str, bytes] = {}  # the last control group of each: the next run has the same
         self._compare_at = math.inf  # monotonic: when the states are to be compared, and when at the latest
         self._compare_latest = math.inf
+        self._compared = -math.inf  # monotonic, when they were last
         self._heard = 0.0  # monotonic, when the manager said something
         self._paths: dict[bytes, bool] = {}
         self._suspects: dict[str, tuple[float, Listed]] = {}
@@ -166,7 +170,7 @@ class UnitTable:
         while True:
             if self._relist and self._reloading_since is None:
                 await self._read_all()
-                self._changed()
+                self._changed(set(self.properties))
             soon = self._reloading_since is not None or self._suspects
             timeout = 0.5 if soon else max(0.0, min(next_listing, self._compare_at) - time.monotonic())
             try:
@@ -177,7 +181,7 @@ class UnitTable:
             self._wake.clear()
             if self._lost is not None:
                 raise self._lost
-            changed = await self._take(self._inbox)
+            changed = await self._take(self._inbox)  # the units whose state is another
             if self._reloading_since is not None and time.monotonic() - self._reloading_since > RELOAD_SECONDS:
                 self._reloading_since = None
                 self._relist = True
@@ -187,12 +191,13 @@ class UnitTable:
             if time.monotonic() >= self._compare_at:
                 next_listing = time.monotonic() + RELIST_SECONDS
                 self._compare_at = self._compare_latest = math.inf
+                self._compared = time.monotonic()
                 if not self.quiet:
                     changed |= await self._compare_states()
             if self._suspects and not self.quiet:
                 changed |= await self._read_suspects()
             if changed and not self.quiet:
-                self._changed()
+                self._changed(changed)
 
     def ping(self) -> None:
         """HostError when the manager does not answer; it is asked only when it has said nothing for a while."""
@@ -264,36 +269,38 @@ class UnitTable:
                 b"Description": row.description.encode(),
             }
 
-    async def _compare_states(self) -> bool:
-        """One listing that loads nothing; True when a state was different from what the signals had said."""
-        rows = {row.name: row for row in self._asking().list_by_patterns([*self._desired, *self._globs])}
-        changed = False
+    async def _compare_states(self) -> set[str]:
+        """One listing that loads nothing; the units whose state was different from what the signals had said."""
+        # systemd tries every pattern on every unit: of the names only those that no glob holds
+        named = [name for name in self._desired if not any(fnmatch.fnmatchcase(name, glob) for glob in self._globs)]
+        rows = {row.name: row for row in self._asking().list_by_patterns([*named, *self._globs])}
+        changed: set[str] = set()
         for name in list(self.properties):
             known = self.properties[name]
             row = rows.get(name)
             if row is None:
                 if name not in self._desired:
                     del self.properties[name]
-                    changed = True
+                    changed.add(name)
                 elif known.get(b"ActiveState") != b"inactive" or known.get(b"MainPID"):
                     known.update(_UNLOADED)
                     self._altered(name)
-                    changed = True
+                    changed.add(name)
             elif (row.active.encode(), row.sub.encode()) != (known.get(b"ActiveState"), known.get(b"SubState")):
                 # the signal may still be on its way: the state now, the rest when no signal comes
                 known[b"ActiveState"], known[b"SubState"] = row.active.encode(), row.sub.encode()
                 self._suspects.setdefault(name, (time.monotonic(), row))
                 self._altered(name)
-                changed = True
+                changed.add(name)
         for name, row in rows.items():
             if name not in self.properties and (name in self._desired or _instance(row)):
                 self.properties[name] = self._read(row)
                 self._altered(name)
-                changed = True
+                changed.add(name)
                 await asyncio.sleep(0)
         return changed
 
-    async def _read_suspects(self) -> bool:
+    async def _read_suspects(self) -> set[str]:
         """Read again what was listed in another state and has not been signalled since: a signal was lost."""
         due = [name for name, (since, _) in self._suspects.items() if time.monotonic() - since > SUSPECT_SECONDS]
         for name in due:
@@ -302,18 +309,18 @@ class UnitTable:
                 self.properties[name] = self._read(row)
                 self._altered(name)
                 await asyncio.sleep(0)
-        return bool(due)
+        return set(due)
 
     def _altered(self, name: str) -> None:
         self.altered.add(name)
 
     # --- signals ---------------------------------------------------------------------------------------------------
 
-    async def _take(self, inbox: list[tuple[str, bytes, Any]]) -> bool:
-        """Apply the signals that have arrived; True when something is different."""
+    async def _take(self, inbox: list[tuple[str, bytes, Any]]) -> set[str]:
+        """Apply the signals that have arrived; the units whose state is another."""
         messages = inbox[:]
         del inbox[: len(messages)]
-        changed = False
+        changed: set[str] = set()
         ran: set[str] = set()
         until = time.monotonic() + SLICE_SECONDS
         for member, path, body in messages:
@@ -331,17 +338,24 @@ class UnitTable:
                     known = self.properties.get(name)
                     if known is None:
                         self._compare_soon(COMING_SECONDS)
-                    elif _apply(known, body, ran, name):
+                    elif news := apply(known, body, ran, name):
                         self._altered(name)
                         self._suspects.pop(name, None)
-                        changed = True
+                        if not STATE.isdisjoint(news):
+                            changed.add(name)
             elif member in ("UnitNew", "UnitRemoved", "JobRemoved") and isinstance(body, list):
                 name = body[2 if member == "JobRemoved" else 0].decode("utf-8", "replace")
                 if member == "UnitNew":
                     if name not in self.properties and self._wanted(name):
                         self._compare_soon(COMING_SECONDS)
                 elif name in self.properties:
-                    self._compare_soon(COMING_SECONDS if member == "UnitRemoved" else ENDED_SECONDS)
+                    if member == "UnitRemoved":
+                        self._compare_soon(COMING_SECONDS)
+                    else:
+                        rest, longest = ENDED_SECONDS
+                        if self.properties[name].get(b"NRestarts"):  # most likely its own restart, one of many
+                            rest = max(rest, self._compared + ENDED_EVERY - time.monotonic())
+                        self._compare_soon((rest, longest))
         if self.quiet:
             return changed
         for name in ran:
@@ -379,17 +393,3 @@ class UnitTable:
 def _instance(row: Listed) -> bool:
     """`*@*.service` matches templates' instances; a row for another name is an alias listed under its own name."""
     return bool(row.name.partition("@")[2].rpartition(".")[0])
-
-
-def _apply(known: Properties, body: Any, ran: set[str], name: str) -> bool:
-    """Merge one PropertiesChanged(interface, changed, invalidated) into what is known."""
-    if not isinstance(body, list | tuple) or len(body) < 2 or not isinstance(body[1], dict):
-        return False
-    news = {key: value for key, value in keep(body[1]).items() if known.get(key) != value}
-    if not news:
-        return False
-    before = invocation_of(known)
-    known.update(news)
-    if (invocation_of(known) != before or b"MainPID" in news or b"ActiveState" in news) and known.get(b"MainPID"):
-        ran.add(name)
-    return True

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from console.fleet.model import Role, Unit
+from console.fleet.workers import LOOPING_PER_MINUTE
 from console.host import journal, kernel_log, procfs
-from console.host.bus import Properties
+from console.host.bus import Properties, text
 from console.host.cgroups import Hierarchy, Usage
 from console.host.deltas import MEMORY_STEP, settle
 from console.host.systemd import UnitTable
@@ -24,12 +25,14 @@ _ASK_AGAIN = 15.0  # seconds between two questions to the journal about one unit
 _LATE = 1.5  # seconds after which a unit that failed is asked about once more: the journal is written behind
 _OFTEN = 2
 _HEALTHY_EVERY = 3  # of so many passes one reads the memory of a unit that is old and far from its limit
+_RESTING_EVERY = 15  # and one of so many that of a unit whose processes use no CPU
 _LIMITS_SECONDS = 30.0  # how often the limits in the group's files are read
 _SLICE_SECONDS = 0.01
 _YOUNG_AT_ONCE = 50  # of the young units so many are read at a time, in turns
 _AT_ONCE = 8  # units the journal is asked about in one go
 
 
+_TRYING = frozenset({"active", "activating", "reloading"})
 _UNKNOWN = Usage()
 
 
@@ -63,6 +66,8 @@ class UnitSource:
         self._near: set[str] = set()  # units near their memory limit
         self._dirty: set[str] = set()  # measured, or asked about, since they were built
         self._restless: set[str] = set()  # what is told of them changes as time goes by
+        self._unwatched: dict[str, float] = {}  # units watched too short for a rate, and until when (monotonic)
+        self._resting: frozenset[str] = frozenset()  # units whose processes have used no CPU
         self._pass = 0
         self._turn = 0
         self._units: dict[str, Unit] = {}
@@ -70,9 +75,26 @@ class UnitSource:
     def look_at(self, roles: Iterable[Role]) -> None:
         self._table.look_at(roles)
 
+    def rest(self, units: frozenset[str]) -> None:
+        """The processes of these units used no CPU in the last pass: their memory is hardly another."""
+        self._resting = units
+
+    def news(self, states: Iterable[str]) -> bool:
+        """Whether one of these changed states is worth telling at once.
+
+        The starts and ends of a unit that restarts again and again are not: it loops, as it did before.
+        """
+        for name in states:
+            before, now = self._units.get(name), self._table.properties.get(name)
+            if before is None or now is None or (before.restarts_per_minute or 0) < LOOPING_PER_MINUTE:
+                return True
+            if before.active not in _TRYING or text(now.get(b"ActiveState")) not in _TRYING:
+                return True
+        return False
+
     def measure(self, only_urgent: bool = False) -> Generator[None, None, None]:
         """Read the cgroup files of the running units, with a pause after every 10 ms; `only_urgent`: of those that
-        are young or near their limit. Of the others a third is read each time."""
+        are young or near their limit. Of the others a third is read each time, fewer of those that rest."""
         now, until = time.time(), time.monotonic() + _SLICE_SECONDS
         if not only_urgent:
             self._pass += 1
@@ -90,7 +112,8 @@ class UnitSource:
             if unit is None or not unit.cgroup or not _runs(unit):
                 continue
             healthy = name not in self._near and name not in self._young
-            if healthy and (hash(name) + self._pass) % _HEALTHY_EVERY and name in self._usage:
+            every = _RESTING_EVERY if name in self._resting else _HEALTHY_EVERY
+            if healthy and (hash(name) + self._pass) % every and name in self._usage:
                 continue
             self._measure(name, unit.cgroup, unit.invocation)
             if time.monotonic() > until:
@@ -140,7 +163,10 @@ class UnitSource:
         """
         now = time.monotonic()
         properties = self._table.properties
-        again = self._dirty | self._table.altered | self._restless
+        watched = [name for name, until in self._unwatched.items() if until < now]
+        for name in watched:
+            del self._unwatched[name]
+        again = self._dirty | self._table.altered | self._restless.union(watched)
         self._dirty, self._table.altered, self._restless = set(), set(), set()
         units: dict[str, Unit] = {}
         for name in properties:
@@ -159,7 +185,9 @@ class UnitSource:
         restarts = self._restarts.setdefault(name, Restarts(now))
         restarts.saw(unit.restarts, unit.invocation, now)
         per_minute = restarts.per_minute(now)
-        if per_minute is None or per_minute > 0 or unit.active == "failed":
+        if per_minute is None:
+            self._unwatched.setdefault(name, now + Restarts.SHORTEST)
+        elif per_minute > 0 or unit.active == "failed":
             self._restless.add(name)
         alive = _runs(unit)
         if not alive:
@@ -192,7 +220,8 @@ class UnitSource:
         return made
 
     def _forget(self, units: dict[str, Unit]) -> None:
-        for memory in (self._restarts, self._usage, self._peaks, self._told, self._asked, self._limits_at, self._young):
+        memories = (self._restarts, self._usage, self._peaks, self._told, self._asked, self._limits_at)
+        for memory in (*memories, self._young, self._unwatched):
             for name in [name for name in memory if name not in units]:
                 del memory[name]
         self._near &= units.keys()

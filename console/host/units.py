@@ -19,6 +19,9 @@ _KEPT = (
 )
 KEPT = frozenset(name.encode() for name in _KEPT.split())
 
+# What a person must see at once; of everything else (STATUS=, timestamps, limits) the next reading tells.
+STATE = frozenset({b"LoadState", b"ActiveState", b"SubState", b"Result", b"MainPID", b"NRestarts"})
+
 # wait(2) codes: CLD_EXITED, CLD_KILLED, CLD_DUMPED
 _EXIT_CODES = {1: "exited", 2: "killed", 3: "dumped"}
 
@@ -85,6 +88,20 @@ def invocation_of(properties: Properties) -> str:
     """InvocationID comes as a list of 16 numbers; "" when the unit never ran."""
     value = properties.get(b"InvocationID")
     return bytes(value).hex() if isinstance(value, list) and value else ""
+
+
+def apply(known: Properties, body: Any, ran: set[str], name: str) -> frozenset[bytes]:
+    """Merge one PropertiesChanged(interface, changed, invalidated) into what is known; what became different."""
+    if not isinstance(body, list | tuple) or len(body) < 2 or not isinstance(body[1], dict):
+        return frozenset()
+    news = {key: value for key, value in keep(body[1]).items() if known.get(key) != value}
+    if not news:
+        return frozenset()
+    before = invocation_of(known)
+    known.update(news)
+    if (invocation_of(known) != before or b"MainPID" in news or b"ActiveState" in news) and known.get(b"MainPID"):
+        ran.add(name)
+    return frozenset(news)
 
 
 def prevents_restart(properties: Properties) -> bool:

@@ -15,6 +15,7 @@ from console.queue.reads import Reads
 from console.text import ago
 
 OLDEST_SERVER = 13
+LARGE = 200_000  # rows of a table, from which on a question without an index takes too long
 SKEW_LIMIT = 2.0  # seconds; leases are a minute, and times of host and database are shown side by side
 
 
@@ -160,6 +161,26 @@ async def _indexes(connection: Connection, database: Database, preset: Preset) -
         text="missing or invalid: " + ", ".join(f"{index.name} (for {index.serves})" for index in missing),
         remedy=";\n".join(reads.text(index.create).as_string(None).replace("%%", "%") for index in missing) + ";",
     )
+
+
+async def missing_indexes(connection: Connection, preset: Preset, schema: str) -> frozenset[str]:
+    """The indexes of the preset that are missing from tables which the server believes to be large."""
+    if not preset.indexes:
+        return frozenset()
+    result = await connection.execute(
+        b"""SELECT wanted.name FROM unnest(%(names)s::text[], %(tables)s::text[]) AS wanted(name, owner)
+            JOIN pg_class t ON t.relname = wanted.owner JOIN pg_namespace n ON n.oid = t.relnamespace
+            WHERE n.nspname = %(schema)s AND t.reltuples >= %(large)s AND NOT EXISTS (
+                SELECT FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+                WHERE x.indrelid = t.oid AND x.indisvalid AND i.relname = wanted.name)""",
+        {
+            "names": [index.name for index in preset.indexes],
+            "tables": [index.table for index in preset.indexes],
+            "schema": schema,
+            "large": LARGE,
+        },
+    )
+    return frozenset(str(row[0]) for row in await result.fetchall())
 
 
 async def _row(connection: Connection, query: Any, values: dict[str, Any] | None = None) -> tuple[Any, ...]:

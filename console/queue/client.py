@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 import psycopg
-from psycopg import sql
 
 from console.config import Config
 from console.errors import QueueError, WorktopError
+from console.fleet.diagnosis.model import QueueRoom
 from console.fleet.model import Check, Count, Job, JobPage, JobQuery, QueueCounts, QueueFacts, Reading, Role
-from console.queue import preset as presets
-from console.queue.checks import check_all, failed_check
+from console.queue.checks import check_all, failed_check, missing_indexes
 from console.queue.connection import (
     ANSWER_TIMEOUT,
     STATEMENT_TIMEOUT,
@@ -28,11 +27,14 @@ from console.queue.connection import (
     problem_of,
     queue_error,
 )
+from console.queue.detect import preset_of, resolve
 from console.queue.ladder import ESTIMATE_FROM, Asked, Ladder, best, estimated
 from console.queue.pages import Pages
 from console.queue.paging import PAGE_TIMEOUT, read_page
 from console.queue.reads import Reads
-from console.queue.rows import counts_of, job_of
+from console.queue.room import room_of, with_holders
+from console.queue.rows import COUNT_CAP, counts_of, job_of
+from console.queue.sessions import backends, server_port, without_process, workers
 from console.queue.trends import ROW_CAP, Trends
 
 T = TypeVar("T")
@@ -44,6 +46,8 @@ _STATISTICS = b"""SELECT coalesce(bool_and(c.reltuples > 0), false),
                   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                   LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid
                   WHERE n.nspname = %(schema)s AND c.relname = ANY (%(tables)s::text[])"""
+_NOT_THERE = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName)
+_FINISHED = 200  # jobs a diagnosis looks at for the last one of a worker
 _SKEW_EVERY = 60.0  # seconds; clocks drift slowly
 _TRENDS_EVERY = 15.0
 _DONE_EVERY = 20.0  # not the same, so that both are seldom read in one poll
@@ -56,23 +60,26 @@ class QueueClient:
     """
 
     def __init__(self, config: Config, roles: tuple[Role, ...] | None = None) -> None:
-        self._database = config.database
-        self._preset = presets.load(config.database.preset)
+        self._given = self._database = config.database
+        self._preset = preset_of(config.database)  # until the tables have been looked at
         self._roles = config.roles if roles is None else roles
+        self._missing: frozenset[str] = frozenset()  # indexes that a large table has not
         self._reads = self._reads_for(())
         self._connection: Connection | None = None
         self._one_at_a_time = asyncio.Lock()
         self._reading: Reading[QueueFacts] = Reading()
         self._session = QueueFacts(preset=self._preset.name)  # what holds as long as the connection does
+        self._recognised: tuple[Check, ...] = ()
         self._skew_taken = 0.0
-        self._ladder = Ladder(slow=any(role.types for role in self._roles))
+        self._ladder = Ladder()
         self._trends = Trends()
         self._trends_due = 0.0
         self._trends_taken: float | None = None
-        self._done: dict[Asked, Count | None] = {}
+        self._estimates: dict[Asked, int | None] = {}  # of done jobs
         self._done_due = 0.0
         self._statistics_age: float | None = None
         self._pooled = False
+        self._unprepared = False
         self._tries = 0
         self._not_before = 0.0
 
@@ -84,6 +91,8 @@ class QueueClient:
         try:
             facts, took = await self._ask(self._timed_facts)
         except Exception as error:  # noqa: BLE001 - a source that fails is shown, it never ends the console
+            if isinstance(error, _NOT_THERE):
+                await self.close()  # look again which queue there is
             self._reading = msgspec.structs.replace(
                 self._reading,
                 problem=problem_of(error, self._database),
@@ -143,10 +152,32 @@ class QueueClient:
         except psycopg.Error as error:
             raise queue_error(error, self._database, f"read job {id}") from None
 
+    async def room(self, role: Role) -> QueueRoom:
+        """What a diagnosis wants to know beside the facts: connections, paused queues, and which jobs of the role were
+        finished last. Never raises for what the database does: the problem says it."""
+        try:
+            found = await self._ask(lambda connection: room_of(connection, self._preset, self._reads))
+        except (psycopg.Error, WorktopError) as error:
+            return QueueRoom(problem=problem_of(error, self._database).line())
+        if not role.queues:
+            return found
+        query = JobQuery(
+            state="done", queues=role.queues, types=role.types, sort="finished", descending=True, limit=_FINISHED
+        )
+        try:
+            jobs = (await self.page(query)).jobs
+            jobs = await self._ask(lambda connection: with_holders(connection, self._preset, self._reads, jobs))
+        except (psycopg.Error, WorktopError):
+            return found  # an account may see the counts only
+        return msgspec.structs.replace(found, finished=jobs)
+
     async def checks(self) -> tuple[Check, ...]:
         """What `worktop doctor` says of the database; never raises for what the database does."""
         try:
-            return await self._ask(lambda connection: check_all(connection, self._database, self._preset, self._pooled))
+            checks = await self._ask(
+                lambda connection: check_all(connection, self._database, self._preset, self._pooled)
+            )
+            return (checks[0], *self._recognised, *checks[1:])
         except (psycopg.Error, WorktopError) as error:
             return (failed_check("database", problem_of(error, self._database)),)
 
@@ -176,6 +207,10 @@ class QueueClient:
                 own = self._pooled or statement_timeout is not None
                 call = in_transaction(connection, asked, timeout) if own else asked()
                 return await answered(connection, call, ANSWER_TIMEOUT)
+            except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
+                self._unprepared = True  # a pool after all, which does not show
+                await connection.close()
+                raise
             finally:
                 if connection.closed:
                     self._connection = None
@@ -183,12 +218,23 @@ class QueueClient:
     async def _connected(self) -> Connection:
         try:
             connection, self._pooled = await connect(self._database, read_only=True)
-        except psycopg.Error:
+            try:
+                resolved = await answered(connection, resolve(connection, self._given))
+            except BaseException:
+                await connection.close()
+                raise
+        except (psycopg.Error, WorktopError):
             self._tries = min(self._tries + 1, len(_BACK_OFF) - 1)
             self._not_before = time.monotonic() + _BACK_OFF[self._tries]
             raise
+        if self._unprepared:
+            connection.prepare_threshold = None
         self._tries = 0
         self._connection = connection
+        missing = await answered(connection, missing_indexes(connection, resolved.preset, resolved.database.schema))
+        if (resolved.preset, resolved.database, missing) != (self._preset, self._database, self._missing):
+            self._preset, self._database, self._missing = resolved.preset, resolved.database, missing
+            self._reads = self._reads_for(())
         info = connection.info
         rows = await answered(connection, fetched(connection, _WHO))
         self._session = QueueFacts(
@@ -197,7 +243,9 @@ class QueueClient:
             database=rows[0][1],
             address=info.host if info.host.startswith("/") else f"{info.host}:{info.port}",
             preset=self._preset.name,
+            recognised=resolved.text,
         )
+        self._recognised = resolved.checks()
         self._skew_taken = 0.0
         return connection
 
@@ -217,35 +265,53 @@ class QueueClient:
             return msgspec.structs.replace(self._session, now=time.time() + (self._session.skew or 0.0))
         asked: list[Asked] = sorted({(queue, role.types) for role in self._roles for queue in role.queues})
         asked = asked or [(queue, ()) for queue in queues]
-        wanted = self._ladder.wanted(asked)
-        try:
-            question = self._reads.counts(self._ladder.cap)
-            counted = await fetched(connection, question, {"asked": _asked_json(asked, wanted)})
-        except psycopg.errors.QueryCanceled:
-            self._ladder.gave_up()
-            raise
         await self._estimate_done(connection, asked)
-        now = counted[0][1]
-        counts = []
-        self._ladder.took(max(row[-1] for row in counted))
-        for place, _, *values, _ in sorted(counted, key=lambda row: int(row[0])):
-            queue, types = one = asked[place]
-            counts.append(counts_of(self._ladder.read(one, values), queue, types, self._done.get(one)))
-        running = await self._jobs(connection, self._reads.running(), {"queues": queues})
+        counts, now = await self._counts(connection, asked)
+        found = await fetched(connection, *self._reads.running(queues), prepare=True)
+        running = tuple(job_of(row, self._preset) for row in found)
+        unnamed = without_process(running)
         await self._read_trends(connection, asked, counts, now)
         return msgspec.structs.replace(
             self._session,
             now=now,
             counts=tuple(counts),
             running=running,
+            backends=await backends(connection, self._preset) if unnamed else None,
+            server_port=await server_port(connection) if unnamed else 0,
+            workers=await workers(connection, self._reads) if unnamed else None,
+            heartbeat_limit=self._preset.workers.limit if self._preset.workers else None,
             trends=self._trends.trends(asked, now, *self._reads.ends),
             trends_taken=self._trends_taken,
             statistics_age=self._statistics_age,
         )
 
+    async def _counts(self, connection: Connection, asked: list[Asked]) -> tuple[list[QueueCounts], float]:
+        """The numbers, and the database's clock."""
+        estimates = {one: number for one, number in self._estimates.items() if (number or 0) >= ESTIMATE_FROM}
+        wanted = self._ladder.wanted(asked, estimates)
+        found: list[Mapping[str, Any]] = []
+        now = 0.0
+        while wanted:
+            question = self._reads.counts(self._ladder.cap)
+            values = {"asked": _asked_json(asked, wanted)}
+            try:
+                rows = await fetched(connection, question, values, prepare=self._ladder.cap == COUNT_CAP)
+            except psycopg.errors.QueryCanceled:
+                self._ladder.gave_up()
+                raise
+            rows.sort(key=lambda row: int(row[0]))
+            now, seconds = rows[0][1], max(row[-1] for row in rows)
+            found = [self._ladder.read(asked[place], values, now) for place, _, *values, _ in rows]
+            self._ladder.took(seconds)
+            wanted = self._ladder.rest(asked, seconds)
+        return [
+            counts_of(numbers, *one, best(None if one in estimates else numbers["done"], self._estimates.get(one)))
+            for one, numbers in zip(asked, found, strict=True)
+        ], now
+
     async def _estimate_done(self, connection: Connection, asked: list[Asked]) -> None:
         """What is done is the bulk of a table: it is counted only where the server believes there is little of it."""
-        if time.monotonic() < self._done_due and set(asked) <= set(self._done):
+        if time.monotonic() < self._done_due and set(asked) <= set(self._estimates):
             return
         self._done_due = time.monotonic() + _DONE_EVERY
         estimates, tables = dict[Asked, int](), set[str]()
@@ -255,12 +321,7 @@ class QueueClient:
         (known, age), *_ = await fetched(
             connection, _STATISTICS, {"schema": self._database.schema, "tables": sorted(tables)}
         )
-        few = [one for one in asked if not known or estimates.get(one, 0) < ESTIMATE_FROM]
-        counted: dict[Asked, list[int]] = {}
-        if few and (question := self._reads.done()):
-            rows = await fetched(connection, question, {"asked": _asked_json(few)})
-            counted = {few[place]: number for place, number in rows}
-        self._done = {one: best(counted.get(one), estimates.get(one) if known else None) for one in asked}
+        self._estimates = {one: estimates.get(one) if known else None for one in asked}
         self._statistics_age = age
 
     async def _read_trends(
@@ -270,11 +331,11 @@ class QueueClient:
         question = self._reads.ended()
         if time.monotonic() >= self._trends_due and question is not None:
             for minutes in self._trends.minutes(asked):
-                back = self._trends.longest(minutes)
+                back, start = self._trends.longest(minutes), time.monotonic()
                 rows = await fetched(
                     connection, question, {"asked": _asked_json(asked), "minutes": back, "cap": ROW_CAP}
                 )
-                self._trends.ended(asked, back, rows[0][5] if rows else now, rows)
+                self._trends.ended(asked, back, rows[0][5] if rows else now, rows, time.monotonic() - start)
             self._trends_due = time.monotonic() + _TRENDS_EVERY
             self._trends_taken = now
 
@@ -290,10 +351,7 @@ class QueueClient:
 
     def _reads_for(self, queues: Sequence[str]) -> Reads:
         by_type = any(role.types for role in self._roles)
-        return Reads(self._preset, self._database.schema, by_type=by_type, queues=queues)
-
-    async def _jobs(self, connection: Connection, query: sql.Composed, values: dict[str, Any]) -> tuple[Job, ...]:
-        return tuple(job_of(row, self._preset) for row in await fetched(connection, query, values))
+        return Reads(self._preset, self._database.schema, by_type=by_type, queues=queues, missing=self._missing)
 
 
 def _asked_json(asked: Sequence[Asked], wanted: Sequence[Sequence[str]] = ()) -> str:

@@ -28,6 +28,9 @@ CONNECT_TIMEOUT = 5  # seconds
 ANSWER_TIMEOUT = 10.0  # seconds until a server that says nothing is taken for gone
 
 
+_ON_DEMAND = 1_000_000_000  # executions until a statement is prepared that `fetched` was not told to prepare
+
+
 class NoAnswer(psycopg.OperationalError):
     """The server took the statement and said nothing in time: frozen, or the network is."""
 
@@ -84,13 +87,16 @@ async def connect(database: Database, *, read_only: bool, application: str = "wo
 
     Without a pool the timeouts, and read-only, are set for the session.
     """
-    # prepared statements are off: behind PgBouncer the next transaction may be on another server connection
+    # prepared statements are off until it is known that no pool stands between: behind PgBouncer the next transaction
+    # may be on another server connection
     connection: Connection = await psycopg.AsyncConnection.connect(
         conninfo(database, application), autocommit=True, prepare_threshold=None
     )
     try:
         await connection.set_read_only(read_only)
-        return connection, not await answered(connection, _set(connection, local=False, read_only=read_only))
+        pooled = not await answered(connection, _set(connection, local=False, read_only=read_only))
+        connection.prepare_threshold = None if pooled else _ON_DEMAND
+        return connection, pooled
     except BaseException:
         await connection.close()
         raise
@@ -150,10 +156,14 @@ async def answered(connection: Connection, call: Coroutine[Any, Any, T], timeout
 
 
 async def fetched(
-    connection: Connection, query: bytes | sql.Composed, values: dict[str, Any] | None = None
+    connection: Connection, query: bytes | sql.Composed, values: dict[str, Any] | None = None, prepare: bool = False
 ) -> list[Any]:
-    """The rows of a query with named parameters."""
-    return await (await connection.execute(query, values or {})).fetchall()
+    """The rows of a query with named parameters.
+
+    `prepare`: the server shall keep its plan, where no pool stands between. What is asked at every poll takes as long
+    to plan as to answer. The types of its columns must not depend on those of a table: they may change.
+    """
+    return await (await connection.execute(query, values or {}, prepare=prepare)).fetchall()
 
 
 async def clock_skew(connection: Connection) -> float:

@@ -142,7 +142,8 @@ class Pages(Rendered):
                 keys, last = [self._number_key(rows.fields.attempts, descending, windowed)], descending
             case "priority":
                 keys, last = [self._number_key(rows.fields.priority, descending, windowed)], not descending
-                if since := rows.fields.run_after:
+                since = rows.fields.run_after or (rows.fields.created if windowed else "")
+                if since or windowed:  # the streams of a windowed order have the same keys
                     keys.append(self._time_key(since, not descending, windowed))
         return [*keys, Key(identity, self.preset.id_type, last)]
 

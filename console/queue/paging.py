@@ -105,6 +105,8 @@ async def read_page(
 
 
 async def _total(connection: Connection, reads: Reads, query: JobQuery, queues: Sequence[str]) -> Count | None:
+    if query.state == "failed" and reads.misses_index("failed"):
+        return None
     statement = reads.total(query.state)
     if statement is None:
         return Count(0)

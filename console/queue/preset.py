@@ -2,9 +2,12 @@
 
 Every value that is SQL is an expression over the aliases of `from`, with these placeholders:
 
-    {schema}   the schema of worktop.toml, quoted
+    {schema}   the schema of worktop.toml, quoted; {schema_name}: its name, as a text
+    {brace}    an opening brace, where one is part of a name
     {now}      the database's clock in the preset's own encoding of time, to compare with columns
     {table}    with `per_queue`: the union of the tables of all queues, with a column `queue`
+    {since}    in `recent` only: the moment from which ended rows are asked for, in the encoding of `at`
+    {NAME}     the SQL of that name in [parts], which may hold the others
 
 The five ways to mark a claimed job are told by where the rows of the state `running` are found:
 
@@ -17,6 +20,7 @@ The five ways to mark a claimed job are told by where the rows of the state `run
 `from` and `fields` hold for every state; a state may have a `from` of its own and replace some fields, since the rows
 of a state may be in another table (results, failed jobs, an archive). A state that is left out has no rows: they are
 deleted. Times are converted in times.py; a field in another encoding is written { sql = "...", time = "epoch-ms" }.
+What the console may do to the rows is the section [actions], described in preset_actions.py; without it, nothing.
 """
 
 from __future__ import annotations
@@ -31,12 +35,15 @@ import msgspec
 
 from console.errors import ConfigError
 from console.fleet.model import JobSort
+from console.queue.preset_actions import Actions
+from console.queue.preset_actions import StateName as StateName
+from console.queue.preset_actions import faults as action_faults
 from console.queue.times import Encoding
 
-StateName = Literal["waiting", "scheduled", "running", "done", "failed"]  # as the rows are kept
+IdType = Literal["bigint", "uuid", "text"]
 ListedState = Literal["waiting", "running", "stuck", "failed", "done"]  # as a person asks for them
 
-_PLACEHOLDERS = ("schema", "now", "table")
+_PLACEHOLDERS = ("schema", "schema_name", "now", "table", "brace")
 _HOLDER_PARTS = ("host", "unit", "pid", "start", "boot_id")
 
 
@@ -61,6 +68,7 @@ class Fields(_Data, frozen=True):
     type: Field = ""
     attempts: Field = ""
     max_attempts: Field = ""
+    reclaims: Field = ""  # how often it was taken from a holder that did not end it
     priority: Field = ""
     run_after: Field = ""
     created: Field = ""
@@ -71,9 +79,23 @@ class Fields(_Data, frozen=True):
     payload: Field = ""
 
 
+class Recent(_Data, frozen=True, rename={"from_": "from"}):
+    """Where the rows that ended after {since} are found, when their time of end is in no index: rates and trends.
+
+    `where` may let more pass; it is compared again with `at`.
+    """
+
+    from_: str
+    where: str
+    at: Field
+
+
 class State(_Data, frozen=True, rename={"from_": "from"}):
     where: str
     due: str = ""  # waiting only: the job may be claimed now; the others are scheduled
+    oldest: str = ""  # waiting only: what sorts the longest waiting first, when it is neither run_after nor created
+    recent: Recent | None = None  # done and failed only
+    index: str = ""  # failed only: where this one of [[indexes]] is missing, a large table is not counted in full
     from_: str = ""  # "" : the preset's
     fields: Fields = Fields()  # those that differ from the preset's
     # orders of pages that an index over (queue, what is sorted by, id) serves, of columns that are never NULL; what
@@ -85,6 +107,7 @@ class States(_Data, frozen=True):
     waiting: State
     running: State
     scheduled: State | None = None  # waiting for their time in rows of their own
+    again: State | None = None  # waiting too, found by another index than the others: put back for a retry
     done: State | None = None
     failed: State | None = None
 
@@ -106,6 +129,22 @@ class Holder(_Data, frozen=True):
     boot_id: str = ""
     text: str = ""
     pattern: str = ""
+    worker: str = ""  # its id, as [workers] gives it
+    pruned: str = ""  # true: the table of workers has no such row any more
+
+
+class Workers(_Data, frozen=True):
+    """The queue's table of workers.
+
+    query      gives id text, heartbeat_age (seconds by the database's clock), host text, pid integer, queues text[];
+               what is not known is NULL
+    limit      seconds after which the queue takes a heartbeat for expired
+    listens    pattern (LIKE) of the last statement of the one connection that each worker keeps for LISTEN
+    """
+
+    query: str
+    limit: float | None = None
+    listens: str = ""
 
 
 class Lease(_Data, frozen=True):
@@ -132,7 +171,8 @@ class Fence(_Data, frozen=True):
 class Wakeup(_Data, frozen=True):
     """How an idle worker learns of a job that was put back: NOTIFY, or by polling every so many seconds."""
 
-    channel: str = ""
+    channel: str = ""  # its name
+    channels: tuple[str, ...] = ()  # instead: expressions, where there are several or they depend on the row
     payload: str = ""  # expression
     poll: float | None = None
 
@@ -165,17 +205,29 @@ class Preset(_Data, frozen=True, rename={"from_": "from"}):
     from_: str
     fields: Fields
     states: States
+    schema: str = "public"  # where they are when nobody says where
+    # what tells the queue, and its version, from others: its tables with the columns that this preset speaks of
+    fingerprint: dict[str, tuple[str, ...]] = {}
     zone: str = ""  # naive-zone only: the application's, "Europe/Berlin"
-    id_type: Literal["bigint", "uuid", "text"] = "bigint"
+    parts: dict[str, str] = {}  # SQL that is used more than once
+    id_type: IdType = "bigint"
+    by_id: str = ""  # what else holds for every row, where no index begins with the id: "j.queue = ANY (...)"
     queues: str = ""  # a query that lists the queues; "" : a loose scan over the index that starts with the queue
     install: str = ""  # the command that makes the tables
     holder: Holder = Holder()
+    workers: Workers | None = None
     lease: Lease = Lease()
     fence: Fence = Fence()
     wakeup: Wakeup = Wakeup()
     version: Version | None = None
     per_queue: PerQueue | None = None
     indexes: tuple[Index, ...] = ()
+    actions: Actions | None = None  # None: it can only be looked at
+
+    @property
+    def names_process(self) -> bool:
+        """Whether the row of a running job says which process holds it."""
+        return bool(self.holder.pid) or "?P<pid>" in self.holder.pattern
 
 
 def names() -> tuple[str, ...]:
@@ -208,12 +260,12 @@ def parse(text: str, path: str = "preset.toml") -> Preset:
     except msgspec.ValidationError as error:
         expected, _, place = str(error).partition(" - at ")
         raise ConfigError(f"preset {path}: {place.strip('`').removeprefix('$.') or 'top'}", expected) from error
-    for key, why, expected in _faults(preset):
+    for key, why, expected in faults(preset):
         raise ConfigError(f"preset {path}: {key}", why, f"expected {expected}")
     return preset
 
 
-def _faults(preset: Preset) -> list[tuple[str, str, str]]:
+def faults(preset: Preset) -> list[tuple[str, str, str]]:
     """What the types cannot say: (key, what was found, what was expected)."""
     faults: list[tuple[str, str, str]] = []
     lease, holder = preset.lease, preset.holder
@@ -244,8 +296,8 @@ def _faults(preset: Preset) -> list[tuple[str, str, str]]:
         except re.error as error:
             faults.append(("holder.pattern", f"{holder.pattern!r}: {error}", "a regular expression"))
     elif holder.kind != "none":
-        parts = [getattr(holder, part) for part in (*_HOLDER_PARTS, "text")]
-        need(any(parts), "holder", "no expression", f"one of {', '.join(_HOLDER_PARTS)}, text")
+        parts = [getattr(holder, part) for part in (*_HOLDER_PARTS, "text", "worker")]
+        need(any(parts), "holder", "no expression", f"one of {', '.join(_HOLDER_PARTS)}, text, worker")
     need(
         preset.claim != "claim-table" or bool(preset.states.running.from_),
         "states.running.from",
@@ -255,9 +307,21 @@ def _faults(preset: Preset) -> list[tuple[str, str, str]]:
     need(
         preset.per_queue is not None or "{table}" not in preset.from_, "per_queue", "nothing", "it, because of {table}"
     )
+    if preset.actions:
+        there = {name for name in States.__struct_fields__ if getattr(preset.states, name)}
+        faults += action_faults(preset.actions, frozenset(there))
+    for name in preset.parts:
+        need(name not in (*_PLACEHOLDERS, "since"), f"parts.{name}", "a name that is taken", "another")
+    names = {index.name for index in preset.indexes}
+    for name in States.__struct_fields__:
+        if (state := getattr(preset.states, name)) is not None and state.index:
+            need(state.index in names, f"states.{name}.index", state.index, "the name of one of [[indexes]]")
     for key, text in _texts(preset):
+        allowed = (*_PLACEHOLDERS, *(["since"] if ".recent." in key or key.startswith("parts.") else []))
+        if not key.startswith("parts."):
+            allowed = (*allowed, *preset.parts)
         for name in re.findall(r"\{(\w+)\}", text):
-            need(name in _PLACEHOLDERS, key, f"{{{name}}}", "one of {schema}, {now}, {table}")
+            need(name in allowed, key, f"{{{name}}}", f"one of {', '.join(f'{{{one}}}' for one in allowed)}")
     return faults
 
 
@@ -271,8 +335,16 @@ def _texts(preset: Preset) -> list[tuple[str, str]]:
         (f"states.{name}.{key}", getattr(state, attribute))
         for name in States.__struct_fields__
         if (state := getattr(preset.states, name)) is not None
-        for key, attribute in (("where", "where"), ("due", "due"), ("from", "from_"))
+        for key, attribute in (("where", "where"), ("due", "due"), ("from", "from_"), ("oldest", "oldest"))
     ]
+    states += [
+        (f"states.{name}.recent.{key}", text)
+        for name in States.__struct_fields__
+        if (state := getattr(preset.states, name)) is not None and (recent := state.recent) is not None
+        for key, text in (("from", recent.from_), ("where", recent.where))
+    ]
+    parts = [(f"parts.{name}", text) for name, text in preset.parts.items()]
     fields = [(key, field if isinstance(field, str) else field.sql) for key, field in _all_fields(preset)]
     indexes = [(f"indexes.{index.name}", index.create) for index in preset.indexes]
-    return [("from", preset.from_), ("queues", preset.queues), *states, *fields, *indexes]
+    whole = [("from", preset.from_), ("queues", preset.queues), ("by_id", preset.by_id)]
+    return [*whole, *states, *fields, *indexes, *parts]

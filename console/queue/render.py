@@ -18,15 +18,15 @@ from console.fleet.model import JobSort, JobState
 from console.queue import preset as presets
 from console.queue.preset import Expression, Field, ListedState, Preset
 from console.queue.rows import HOLDER_COLUMNS, JOB_COLUMNS
-from console.queue.times import Encoding, ago, to_timestamptz
+from console.queue.times import Encoding, ago, quoted, to_timestamptz
 
 ERROR_CAP = 4_000  # characters of an error in lists; a single job has all of it
 
 Part = sql.Composable
 _ASKED_QUEUE = sql.SQL("asked.queue")
-EVERY_STATE: tuple[presets.StateName, ...] = ("waiting", "scheduled", "running", "done", "failed")
+EVERY_STATE: tuple[presets.StateName, ...] = ("waiting", "again", "scheduled", "running", "done", "failed")
 _ROWS_OF: dict[ListedState, tuple[presets.StateName, ...]] = {
-    "waiting": ("waiting", "scheduled"),
+    "waiting": ("waiting", "again", "scheduled"),
     "running": ("running",),
     "stuck": ("running",),
     "done": ("done",),
@@ -42,6 +42,9 @@ class Rows(msgspec.Struct, frozen=True):
     where: Part
     fields: presets.Fields
     orders: tuple[JobSort, ...]  # which an index of this queue serves
+    due: Part | None = None  # the condition on a waiting row that it may be claimed now; None: all may
+    oldest: Part | None = None  # what sorts the longest waiting first
+    recent: presets.Recent | None = None
 
 
 class Rendered:
@@ -61,11 +64,14 @@ class Rendered:
             return None
         changed = {key: value for key in presets.Fields.__struct_fields__ if (value := getattr(state.fields, key))}
         return Rows(
-            state="waiting" if name == "scheduled" else name,
+            state="waiting" if name == "scheduled" or name == "again" else name,
             from_=self.raw(state.from_ or self.preset.from_),
             where=self.raw(state.where),
             fields=msgspec.structs.replace(self.preset.fields, **changed),
             orders=state.orders,
+            due=self.raw(state.due) if state.due else None,
+            oldest=self.raw(state.oldest) if state.oldest else None,
+            recent=state.recent,
         )
 
     def rows_of(self, state: ListedState) -> list[Rows]:
@@ -76,6 +82,12 @@ class Rendered:
         """The condition of the state's rows in one queue, and more conditions."""
         parts = [rows.where, sql.SQL("{} = {}").format(self.field(rows.fields.queue), queue), *conditions]
         return sql.SQL(" AND ").join(sql.SQL("({})").format(part) for part in parts)
+
+    def identified(self, rows: Rows, identity: Part) -> Part:
+        """The condition that a row is the one of that id."""
+        same = sql.SQL("{} = {}").format(self.field(rows.fields.id), identity)
+        by_id = self.preset.by_id
+        return sql.SQL("{} AND ({})").format(same, self.raw(by_id)) if by_id else same
 
     def stuck(self) -> Part:
         """The condition on a running row: its lease has expired, by the database's clock."""
@@ -90,17 +102,25 @@ class Rendered:
             expired = sql.SQL("{} < {}").format(at, self.ago(limit, lease.at))
         return sql.SQL("({} OR {} IS NULL)").format(expired, at) if lease.kind == "worker-heartbeat" else expired
 
-    def due(self) -> Part | None:
-        """The condition on a waiting row that it may be claimed now; None: all may."""
-        text = self.preset.states.waiting.due
-        return self.raw(text) if text else None
-
     def due_since(self, rows: Rows) -> Part:
         return sql.SQL("coalesce({}, {})").format(self.time(rows.fields.run_after), self.time(rows.fields.created))
 
-    def lately(self, rows: Rows, since: Part) -> Part:
-        """The condition that a row ended after a moment, a part in the encoding of its time."""
-        return sql.SQL("{} >= {}").format(self.field(rows.fields.finished), since)
+    def lately(self, rows: Rows, since: Part) -> Rows:
+        """Those of the rows that ended after a moment, a part in the encoding of `ended_at`."""
+        ended = sql.SQL("{} >= {}").format(self.field(self.ended_at(rows)), since)
+        recent = rows.recent
+        if recent is None:
+            return msgspec.structs.replace(rows, where=sql.SQL("({}) AND {}").format(rows.where, ended))
+        return msgspec.structs.replace(
+            rows,
+            from_=self.raw(recent.from_, since),
+            where=sql.SQL("({}) AND {}").format(self.raw(recent.where, since), ended),
+            fields=msgspec.structs.replace(rows.fields, finished=recent.at),
+        )
+
+    def ended_at(self, rows: Rows) -> Field:
+        """The time of their end by which `lately` finds them."""
+        return rows.recent.at if rows.recent else rows.fields.finished
 
     # --- columns ---------------------------------------------------------------------------------------------------
 
@@ -115,7 +135,7 @@ class Rendered:
             "state": sql.SQL("{}::text").format(sql.Literal(rows.state)),
             **{
                 name: sql.SQL("({})::bigint").format(self.field(getattr(fields, name), "bigint"))
-                for name in ("attempts", "max_attempts", "priority")
+                for name in ("attempts", "max_attempts", "reclaims", "priority")
             },
             **{
                 name: epoch(self.time(getattr(fields, name)))
@@ -163,7 +183,18 @@ class Rendered:
         if lease.kind == "expiry":
             return at
         seconds = self.raw(lease.timeout) if isinstance(lease.timeout, str) else sql.Literal(lease.timeout)
-        return sql.SQL("({} + make_interval(secs => ({})::float8))").format(at, seconds)
+        limit = sql.SQL("make_interval(secs => ({})::float8)").format(seconds)
+        expires = sql.SQL("({} + {})").format(at, limit)
+        if lease.kind != "worker-heartbeat":
+            return expires
+        # the worker's row is gone: its lease has run out, a limit after the claim as far as is known
+        started = self.time(self._running_fields().started)
+        return sql.SQL("coalesce({}, least({} + {}, now() - interval '1 second'))").format(expires, started, limit)
+
+    def _running_fields(self) -> presets.Fields:
+        rows = self.rows("running")
+        assert rows is not None, "every preset has running rows"
+        return rows.fields
 
     # --- fields ----------------------------------------------------------------------------------------------------
 
@@ -192,13 +223,21 @@ class Rendered:
     def id_parameter(self, name: str) -> Part:
         return sql.SQL("{}::{}").format(sql.Placeholder(name), trusted(self.preset.id_type))
 
-    def raw(self, text: str) -> sql.Composed:
-        """SQL of the preset with its placeholders filled in."""
+    def raw(self, text: str, since: Part | None = None) -> sql.Composed:
+        """SQL of the preset with its placeholders filled in; {since} where it is given."""
+        for name, part in self.preset.parts.items():
+            text = text.replace(f"{{{name}}}", part)
         parts: list[Part] = []
-        for piece in re.split(r"(\{(?:schema|now|table)\})", text):
+        for piece in re.split(r"(\{(?:schema|schema_name|now|table|since|brace)\})", text):
             match piece:
+                case "{brace}":
+                    parts.append(sql.SQL("{"))
+                case "{schema_name}":
+                    parts.append(trusted(quoted(self._schema)))
+                case "{since}" if since is not None:
+                    parts.append(since)
                 case "{schema}":
-                    parts.append(sql.Identifier(self._schema))
+                    parts.append(trusted(sql.Identifier(self._schema).as_string(None)))  # a % is no placeholder
                 case "{now}":
                     parts.append(trusted(ago(0, self.preset.time, self.preset.zone)))
                 case "{table}":

@@ -13,14 +13,16 @@ COUNT_CAP = 10_000  # a count goes no further
 RATE_MINUTES = 5  # rates are over this time
 
 JOB_COLUMNS = (
-    "id", "queue", "type", "state", "attempts", "max_attempts", "priority",
+    "id", "queue", "type", "state", "attempts", "max_attempts", "reclaims", "priority",
     "run_after", "created", "started", "finished", "lease_expires", "heartbeat",
     "overdue", "heartbeat_age", "running_for", "waiting_for", "token", "error",
 )  # fmt: skip
-HOLDER_COLUMNS = ("host", "unit", "pid", "start", "boot_id", "text")
-# what is counted, and grows with the number of rows; the rest is one index entry each
-COUNTED = ("waiting", "scheduled", "running", "stuck", "failed", "done_recently", "failed_recently")
-COUNT_COLUMNS = (*COUNTED, "oldest_waiting", "last_finished")
+HOLDER_COLUMNS = ("host", "unit", "pid", "start", "boot_id", "text", "worker", "pruned")
+# what is counted, and grows with the number of rows
+COUNTED = ("waiting", "scheduled", "running", "stuck", "failed", "done_recently", "failed_recently", "done")
+# one index entry each, but where a type is looked for that is rare
+AGES = ("oldest_waiting", "last_finished")
+COUNT_COLUMNS = (*COUNTED, *AGES)
 
 
 def job_of(row: Sequence[Any], preset: Preset) -> Job:
@@ -36,7 +38,8 @@ def holder_of(values: Sequence[str | None], preset: Preset) -> Holder | None:
     parts = {name: value for name, value in zip(HOLDER_COLUMNS, values, strict=True) if value}
     if preset.holder.kind == "text" and "text" in parts and (found := re.search(preset.holder.pattern, parts["text"])):
         parts |= {name: value for name, value in found.groupdict().items() if value}
-    if not parts:
+    pruned = parts.pop("pruned", "") == "true"
+    if not parts and not pruned:
         return None
     numbers = {name: int(value) for name in ("pid", "start") if (value := parts.pop(name, "")).isdigit()}
     return Holder(
@@ -46,6 +49,8 @@ def holder_of(values: Sequence[str | None], preset: Preset) -> Holder | None:
         text=parts.get("text", ""),
         pid=numbers.get("pid"),
         start=numbers.get("start"),
+        worker=parts.get("worker", ""),
+        pruned=pruned,
     )
 
 
@@ -65,6 +70,7 @@ def counts_of(found: Mapping[str, Any], queue: str, types: tuple[str, ...], done
         done_per_minute=None if rates["done"] is None else rates["done"][0] / RATE_MINUTES,
         failed_per_minute=None if rates["failed"] is None else rates["failed"][0] / RATE_MINUTES,
         last_finished=found["last_finished"],
+        ends_told=rates["done"] is not None,
     )
 
 

@@ -14,8 +14,10 @@ from console.queue.ladder import Asked
 
 SHORTEST, LONGEST = 15, 60  # minutes of a trend
 AT_LEAST = 2  # minutes that are always read again: the running one and the two before, where late ends may appear
-FIRST_READ = 200_000  # index entries for the first reading, about 50 ms
-LATER_READ = 30_000  # and for each of the others
+FIRST_READ = 0.050  # seconds of the database for the first reading
+LATER_READ = 0.0075  # and for each of the others
+ENTRY = 0.25e-6  # seconds for an index entry where pages are all visible; rows that changed lately cost tenfold
+MEASURED_FROM = 2_000  # entries: what takes less says nothing about one
 ROW_CAP = 60_000  # ended jobs of one queue that one reading visits
 
 
@@ -27,6 +29,7 @@ class Trends:
         self._waited: dict[tuple[Asked, int], tuple[int | None, float | None]] = {}
         self._kept: set[Asked] = set()  # the minutes of these go back to the first reading
         self._per_minute: float | None = None  # rows that end, of all asked together
+        self._entry = ENTRY  # seconds, as last measured
 
     def minutes(self, asked: Sequence[Asked]) -> list[int]:
         """How many minutes back to read; one reading after the other."""
@@ -39,8 +42,11 @@ class Trends:
         """Of so many minutes those that a first reading can afford, after a reading of a few."""
         return min(minutes, self._affordable(FIRST_READ)) if minutes > AT_LEAST else minutes
 
-    def ended(self, asked: Sequence[Asked], minutes: int, now: float, rows: Sequence[Sequence[Any]]) -> None:
-        """Take in a reading of Reads.ended: (place, kind, start of the minute, number, looked at, clock)."""
+    def ended(
+        self, asked: Sequence[Asked], minutes: int, now: float, rows: Sequence[Sequence[Any]], seconds: float = 0.0
+    ) -> None:
+        """Take in a reading of Reads.ended, which took so long: (place, kind, start of the minute, number, looked at,
+        clock)."""
         running = _minute(now)
         complete_from = dict.fromkeys(asked, running - minutes)
         found: dict[tuple[Asked, int], dict[str, int]] = {}
@@ -57,6 +63,8 @@ class Trends:
                 self._ended[one, minute] = {"done": 0, "failed": 0} | found.get((one, minute), {})
         entries = sum({(row[0], row[1]): row[4] for row in rows}.values())
         self._per_minute = entries / (minutes + (now / 60 - running))
+        if entries >= MEASURED_FROM:
+            self._entry = max(ENTRY, seconds / entries)
         self._forget(running)
 
     def polled(self, counts: Iterable[QueueCounts], now: float) -> None:
@@ -88,9 +96,9 @@ class Trends:
             )
         return Trend(queue=one[0], types=one[1], points=tuple(points))
 
-    def _affordable(self, entries: int) -> int:
-        per_minute = max(self._per_minute or 0.0, 1e-9)
-        return int(min(LONGEST, max(AT_LEAST, entries / per_minute - 1)))
+    def _affordable(self, seconds: float) -> int:
+        per_minute = max((self._per_minute or 0.0) * self._entry, 1e-12)
+        return int(min(LONGEST, max(AT_LEAST, seconds / per_minute - 1)))
 
     def _forget(self, running: int) -> None:
         oldest = running - LONGEST

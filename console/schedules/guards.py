@@ -12,6 +12,7 @@ Rules (procps pgrep(1), proc(5), seen on Debian 12):
 from __future__ import annotations
 
 import re
+import warnings
 from typing import NamedTuple
 
 from console.schedules.carriers import name_of
@@ -74,7 +75,9 @@ def finds_text(lookup: Lookup, text: str) -> bool | None:
     if lookup.program == "pidof":
         return lookup.pattern.rpartition("/")[2] == text
     try:
-        pattern = re.compile(_extended(lookup.pattern), re.IGNORECASE if lookup.ignore_case else 0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # "[a--]": sets as a later Python may read them
+            pattern = re.compile(_extended(lookup.pattern), re.IGNORECASE if lookup.ignore_case else 0)
     except re.error:
         return None
     return bool(pattern.fullmatch(text) if lookup.exact else pattern.search(text))

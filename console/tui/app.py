@@ -26,9 +26,11 @@ from textual.timer import Timer
 from console.errors import WorktopError
 from console.fleet.model import Fleet
 from console.text import size
+from console.tui.acting import Desk
 from console.tui.commands import bindings
 from console.tui.copying import TERMINAL_TAKES, write_copy
 from console.tui.feed import Feed
+from console.tui.painting import Shown
 from console.tui.screens.base import ConsoleScreen
 from console.tui.screens.fleet import FleetScreen
 from console.tui.theme import MONO, PALETTES, palette, sixteen
@@ -73,6 +75,7 @@ class ConsoleApp(App[None]):
         "queue": _later("queue", "QueueScreen"),
         "log": _later("log", "LogScreen"),
         "host": _later("host", "HostScreen"),
+        "audit": _later("audit", "AuditScreen"),
     }
     CSS = """
     Screen { background: $background; color: $foreground; layout: vertical; }
@@ -88,7 +91,6 @@ class ConsoleApp(App[None]):
         self,
         feed: Feed,
         *,
-        read_only: bool = True,
         unicode: bool = True,
         no_color: bool = False,
         theme: str = "worktop-dark",
@@ -101,13 +103,14 @@ class ConsoleApp(App[None]):
         """
         super().__init__(ansi_color=True if no_color else None)
         self.feed = feed
-        self.read_only = read_only
+        self.desk = Desk(self)
         self.glyphs = UNICODE if unicode else ASCII
         self.no_color = no_color
         self.clock = clock
         self.zone = zone
         self.fault: BaseException | None = None
         self._on_end = on_end
+        self._shown = Shown()
         self._pending: Timer | None = None
         self._last_shown = 0.0
         self._filters_after: list[LineFilter] = [] if unicode else [AsciiOnly()]
@@ -129,6 +132,11 @@ class ConsoleApp(App[None]):
         """The newest fleet."""
         return self.feed.fleet
 
+    @property
+    def read_only(self) -> bool:
+        """Nothing can be changed from here, as far as is known."""
+        return self.desk.read_only
+
     def get_line_filters(self) -> Sequence[LineFilter]:
         # Textual's own NO_COLOR filter makes greys that cannot be read.
         own: list[LineFilter] = [NoColor()] if self.no_color else list(super().get_line_filters())
@@ -139,7 +147,7 @@ class ConsoleApp(App[None]):
     def on_mount(self) -> None:
         self.feed.subscribe(self.fleet_changed)
         # Back from a suspension Textual paints only what changes next, on a screen that is blank.
-        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
+        self.app_resume_signal.subscribe(self, lambda _: self.paint_anew())
         self.set_interval(1.0, self._tick)
         self._starting = asyncio.create_task(self._guarded(self.feed.start()))
 
@@ -227,9 +235,19 @@ class ConsoleApp(App[None]):
     def _show(self) -> None:
         self._pending = None
         self._last_shown = time.monotonic()
+        self.desk.look()
         screen = self.front
         if screen is not None:
             screen.show()
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        # Textual has no public place between what it has painted and the terminal.
+        super()._display(screen, cast("RenderableType | None", self._shown.sparing(renderable, self.size)))
+
+    def paint_anew(self) -> None:
+        """Write the whole screen, whatever is believed to be shown."""
+        self._shown.forget()
+        self.screen.refresh()
 
     def _tick(self) -> None:
         if time.monotonic() - self._last_shown < _CLOCK_MAY_STAND:
@@ -299,8 +317,9 @@ class ConsoleApp(App[None]):
     # --- commands --------------------------------------------------------------------------------------------
 
     def action_leave(self) -> None:
-        """Leave the console."""
-        self.exit()
+        """Leave the console; while an action runs, ask first."""
+        if not self.desk.asks_before_leaving():
+            self.exit()
 
     def action_help(self) -> None:
         """Show the help, once."""
@@ -339,8 +358,23 @@ class ConsoleApp(App[None]):
         from console.tui.screens.menu import MenuScreen
 
         front = self.screen
-        if isinstance(front, ConsoleScreen):
-            self.push_screen(MenuScreen(front.selection_text(), front.doings()), self._run)
+        if not isinstance(front, ConsoleScreen):
+            return
+        self.desk.ask_rights()
+        doings = front.doings()
+
+        def take(number: str | None) -> None:
+            doing = doings[int(number)] if number is not None else None
+            if doing is not None and doing.offer is not None:
+                self.call_later(self.desk.open, doing.offer)
+            elif doing is not None:
+                self._run(doing.action)
+
+        self.push_screen(MenuScreen(front.selection_text(), doings), take)
+
+    def action_show_work(self) -> None:
+        """The action that runs, or the result of the last one."""
+        self.desk.show_work()
 
     def _run(self, action: str | None) -> None:
         if action is not None:
@@ -387,6 +421,7 @@ class ConsoleApp(App[None]):
     async def action_refresh_now(self) -> None:
         """Ask every source again."""
         self._refreshing = asyncio.create_task(self._guarded(self.feed.refresh()))
+        self.desk.ask_rights()
         if self.front is not None:
             self.front.asked_again()
 

@@ -1,7 +1,7 @@
 """Every screen, every key and what it does, in one table: bindings, footer, help, palette and menu are made from it.
 
-A screen names its scopes; each scope's commands are bound where they act: "console" on the app, "table", "pager" and
-"filter" on those widgets, the rest on the screen. Keys that will change things are capitals or live in the menu (x).
+A screen names its scopes; each scope's commands are bound where they act: "console" on the app, "table", "pager",
+"filter" and "field" on those widgets, the rest on the screen. What changes things lies on capitals or in the menu (x).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ Scope = Literal[
     "table",
     "list",
     "rows",
+    "described",
     "filter",
     "pager",
     "sections",
@@ -24,12 +25,19 @@ Scope = Literal[
     "evidence",
     "workers",
     "worker",
+    "diagnosis",
     "log",
     "jobs",
     "job",
     "queue",
     "host",
     "choice",
+    "acts",
+    "plan",
+    "field",
+    "progress",
+    "result",
+    "audit",
 ]
 
 SCOPE_TITLES: dict[Scope, str] = {
@@ -38,15 +46,23 @@ SCOPE_TITLES: dict[Scope, str] = {
     "table": "In a table",
     "list": "In a list",
     "rows": "On a row of a list",
+    "described": "On a row of the host or the audit",
     "filter": "While typing a filter",
     "fleet": "Fleet",
     "workers": "Workers",
     "worker": "One worker",
+    "diagnosis": "A diagnosis",
     "log": "Log",
     "jobs": "Jobs",
     "job": "One job",
     "queue": "Queue",
     "host": "Host",
+    "acts": "Actions: each shows its plan first",
+    "plan": "The plan",
+    "field": "While typing below a plan",
+    "progress": "An action that runs",
+    "result": "The result of an action",
+    "audit": "Audit",
     "evidence": "Evidence",
     "sections": "In a detail",
     "pager": "In a text",
@@ -64,7 +80,7 @@ class ScreenName:
     help: str
 
 
-# 6, 8 and 9 stay free.
+# 6 and 8 stay free.
 SCREENS: tuple[ScreenName, ...] = (
     ScreenName(key="1", name="fleet", title="Fleet", help="roles and findings."),
     ScreenName(key="2", name="workers", title="Workers", help="those of every role, desired, missing and stray."),
@@ -72,12 +88,16 @@ SCREENS: tuple[ScreenName, ...] = (
     ScreenName(key="4", name="queue", title="Queue", help="trends of each role."),
     ScreenName(key="5", name="log", title="Log", help="the journal of a role, followed."),
     ScreenName(key="7", name="host", title="Host", help="accounts, memory and process trees."),
+    ScreenName(key="9", name="audit", title="Audit", help="what was done, by whom, and what came of it."),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """One command. `action` is the Textual action; `place` orders the footer, lower stays longer, 0 is not shown."""
+    """One command. `action` is the Textual action; `place` orders the footer, lower stays longer, 0 is not shown.
+
+    One without keys is found in the menu (x) and in the palette.
+    """
 
     id: str
     scope: Scope
@@ -93,7 +113,7 @@ class Command:
     def shown_keys(self, unicode: bool) -> str:
         """The keys as a person reads them: "↑ k"."""
         names = _NAMES if unicode else _ASCII_NAMES
-        return " ".join(names.get(key, key) for key in self.keys)
+        return " ".join(names.get(key, key) for key in self.keys or ("x",))
 
 
 _ASCII_NAMES = {
@@ -136,6 +156,7 @@ COMMANDS: tuple[Command, ...] = (
     _command("back", "console", "escape", "app.go_back", "back", "Go back one level.", 12),
     _command("refresh", "console", "ctrl+r", "app.refresh_now", "refresh", "Ask every source again now.", 14),
     _command("theme", "console", "t", "app.next_theme", "theme", "Next theme: dark, light, colour-blind safe.", 20),
+    _command("work", "console", "0", "app.show_work", "action", "The action that runs, or the result of the last."),
     _command("suspend", "console", "ctrl+z", "app.suspend_process", "suspend", "Stop the console; fg brings it back."),
     _command("quit", "console", "q ctrl+c", "app.leave", "quit", "Leave the console; ctrl+c copies selected text.", 1),
     # On every screen with rows.
@@ -161,7 +182,7 @@ COMMANDS: tuple[Command, ...] = (
     _command("mark-all", "list", "a", "screen.mark_all", "mark all", "Mark all rows shown, or none.", 17),
     _command("sort", "list", "s", "screen.sort", "sort", "Sort by the next column.", 8),
     _command("invert", "list", "i", "screen.invert", "invert", "Sort the other way round.", 18),
-    _command("describe-row", "rows", "d", "screen.describe", "describe", "Everything about the row.", 4),
+    _command("describe-row", "described", "d", "screen.describe", "describe", "Everything about the row.", 4),
     _command("log-row", "rows", "l", "screen.log", "log", "The log of what is under the cursor.", 7),
     _command(
         "filter-keep", "filter", "enter down", "screen.filter_done", "keep", "Keep the filter, go to the rows.", 1
@@ -171,15 +192,22 @@ COMMANDS: tuple[Command, ...] = (
         "other", "fleet", "tab", "screen.other_table", "roles/findings", "Go to the roles or to the findings.", 10
     ),
     _command(
-        "describe", "fleet", "d", "screen.describe", "evidence", "Evidence of a finding, or of the role's worst.", 4
+        "diagnose-role", "fleet", "d", "screen.diagnose", "diagnose", "What is wrong with the role, or a finding's.", 4
     ),
     _command(
         "role-findings", "fleet", "f", "screen.findings", "findings", "Findings of the role only; Esc: of all.", 9
     ),
     _command("role-log", "fleet", "l", "screen.log", "log", "The log of the role.", 7),
+    _command(
+        "fleet-filter", "fleet", "slash", "screen.filter", "filter", "Only roles and findings with all these words.", 5
+    ),
+    _command("fleet-sort", "fleet", "s", "screen.sort", "sort", "Sort roles by the next column, findings by role.", 8),
+    _command("fleet-invert", "fleet", "i", "screen.invert", "invert", "Sort the other way round.", 18),
     _command("next-finding", "evidence", "right n", "screen.step(1)", "next", "Evidence of the next finding.", 3),
     _command("previous-finding", "evidence", "left p", "screen.step(-1)", "previous", "Evidence of the one before.", 6),
+    _command("diagnose-finding", "evidence", "d", "screen.diagnose", "diagnose", "What is wrong with its role.", 4),
     _command("copy-evidence", "evidence", "y", "screen.copy", "copy", "Copy the text.", 7),
+    _command("evidence-menu", "evidence", "x", "app.menu", "actions", "What can be done with its role.", 15),
     # In a text and its sections.
     _command("text-up", "pager", "up k", "scroll_up", "up", "One line up."),
     _command("text-down", "pager", "down j", "scroll_down", "down", "One line down."),
@@ -191,7 +219,10 @@ COMMANDS: tuple[Command, ...] = (
     _command("previous-section", "sections", "left shift+tab", "screen.section(-1)", "previous", "The one before.", 8),
     _command("copy-text", "sections", "y", "screen.copy", "copy", "Copy the text, or what the mouse selected.", 9),
     _command("detail-menu", "sections", "x", "app.menu", "actions", "What can be done with it.", 15),
-    _command("worker-log", "worker", "l", "screen.log", "log", "The log of this worker.", 4),
+    _command("worker-log", "worker", "l", "screen.log", "log", "The log of this worker.", 5),
+    _command("diagnose-this", "worker", "d", "screen.diagnose", "diagnose", "What is wrong with this worker.", 4),
+    _command("diagnosis-log", "diagnosis", "l", "screen.log", "log", "The log of the worker, or of its role.", 5),
+    _command("diagnose-worker", "workers", "d", "screen.diagnose", "diagnose", "What is wrong with the worker.", 4),
     # Log.
     _command("log-up", "log", "up k", "screen.scroll(-1)", "up", "One line up; following ends."),
     _command("log-down", "log", "down j", "screen.scroll(1)", "down", "One line down."),
@@ -214,6 +245,8 @@ COMMANDS: tuple[Command, ...] = (
     _command("choice-take", "choice", "enter", "screen.take", "run", "Run it.", 1),
     _command("choice-back", "choice", "escape ctrl+c", "screen.leave", "back", "Close the window.", 2),
     # Jobs, one job, queue, host.
+    _command("diagnose-job", "jobs", "d", "screen.diagnose", "diagnose", "What is wrong with its holder.", 4),
+    _command("diagnose-holder", "job", "d", "screen.diagnose", "diagnose", "What is wrong with its holder.", 4),
     _command("next-state", "jobs", "tab", "screen.state(1)", "next state", "Jobs of the next state.", 3),
     _command("state-before", "jobs", "shift+tab", "screen.state(-1)", "state before", "Jobs of the state before."),
     _command("next-role", "jobs", "right_square_bracket", "screen.role(1)", "next role", "Jobs of the next role.", 6),
@@ -230,6 +263,32 @@ COMMANDS: tuple[Command, ...] = (
     _command("measure", "queue", "m", "screen.measure", "one plot", "One plot large, then the next; at last all.", 3),
     _command("queue-role", "queue", "right_square_bracket tab", "screen.role(1)", "next role", "The next role.", 5),
     _command("queue-role-before", "queue", "left_square_bracket shift+tab", "screen.role(-1)", "before", "One before."),
+    # Actions. Each opens a plan; none changes anything by itself.
+    _command(
+        "reclaim", "acts", "R", "screen.act('reclaim')", "reclaim", "Take stuck jobs back from their holders.", 13
+    ),
+    _command("retry", "acts", "T", "screen.act('retry')", "retry", "Let failed jobs run again.", 13),
+    _command("discard", "acts", "D", "screen.act('discard')", "discard", "Let waiting or failed jobs never run."),
+    _command("run-now", "acts", "", "screen.act('run-now')", "run now", "Make waiting jobs due at once."),
+    _command("priority", "acts", "", "screen.act('priority')", "priority", "Change the priority of waiting jobs."),
+    _command("quarantine", "acts", "", "screen.act('quarantine')", "quarantine", "Move jobs that kill to failed."),
+    _command("pause-role", "acts", "", "screen.act('pause')", "pause role", "The role's queue gives out no job."),
+    _command(
+        "resume-role", "acts", "", "screen.act('resume')", "resume role", "The role's queue gives out jobs again."
+    ),
+    _command("plan-next", "plan", "tab right", "screen.stop(1)", "choose", "Go from Cancel to Apply and on.", 3),
+    _command("plan-before", "plan", "shift+tab left", "screen.stop(-1)", "before", "Go back to the choice before."),
+    _command("plan-take", "plan", "enter", "screen.take", "take", "Take what is chosen: at first that is Cancel."),
+    _command("plan-apply", "plan", "A", "screen.apply", "apply", "Apply the plan.", 2),
+    _command("plan-why", "plan", "w", "screen.why", "why", "Write what it is for: it is kept in the audit.", 7),
+    _command("copy-plan", "plan", "y", "screen.copy", "copy", "Copy the plan, or what the mouse selected.", 9),
+    _command("field-next", "field", "enter tab down", "screen.stop(1)", "next", "Go to the next field or choice."),
+    _command("field-before", "field", "shift+tab up", "screen.stop(-1)", "before", "Go to the one before."),
+    _command("field-leave", "field", "escape", "screen.leave_field", "leave", "Back to the plan, with Cancel chosen."),
+    _command("stop-work", "progress", "S", "screen.stop_work", "stop", "End it after the batch or step it is in.", 3),
+    _command("copy-work", "progress", "y", "screen.copy", "copy", "Copy the text, or what the mouse selected.", 9),
+    _command("undo", "result", "u", "screen.act('undo')", "undo", "Plan to restore what it changed.", 4),
+    _command("undo-entry", "audit", "u", "screen.act('undo')", "undo", "Plan to restore what the action changed.", 4),
     _command("other-host", "host", "tab", "screen.other_table", "accounts/trees", "Accounts or process trees.", 3),
     _command("fold-all", "host", "c", "screen.fold_all", "collapse", "Hide every owner's processes, or show them.", 6),
 )
@@ -242,7 +301,7 @@ def of(*scopes: Scope) -> list[Command]:
 
 def bindings(*scopes: Scope) -> list[Binding]:
     """The bindings of these scopes."""
-    return [command.binding() for command in of(*scopes)]
+    return [command.binding() for command in of(*scopes) if command.keys]
 
 
 def footer_keys(scopes: tuple[Scope, ...], unicode: bool) -> list[tuple[str, str, str]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol
 
 from console.errors import Problem
-from console.fleet.model import Claim, Fleet, HostDetail, Job, JobPage, JobQuery, LogLine, UnitDetail
+from console.fleet.diagnosis.model import Diagnosis
+from console.fleet.model import Claim, Fleet, HostDetail, Job, JobPage, JobQuery, LogLine, UnitDetail, Verdict
+from console.fleet.plan import AuditEntry, Consent, JobVerb, Outcome, Plan, Progress, RowRef, Verb
 
 
 class Feed(Protocol):
@@ -18,6 +21,11 @@ class Feed(Protocol):
     @property
     def fleet(self) -> Fleet | None:
         """The newest fleet; None until the first one is there."""
+        ...
+
+    @property
+    def actions(self) -> Acting | None:
+        """What can change the world; None where nothing can."""
         ...
 
     def subscribe(self, callback: Callable[[], None]) -> None:
@@ -56,6 +64,65 @@ class Feed(Protocol):
 
     async def job(self, job_id: str) -> tuple[Job | None, Claim | None]:
         """One job with its payload, and the verdict on its holder when it is running."""
+        ...
+
+    # A diagnosis reads journals and asks a health check: it may take twenty seconds. It changes nothing.
+
+    async def diagnose(self, role: str, key: str = "") -> tuple[Diagnosis, ...]:
+        """One worker; without a key the role as a whole, and after it each of its workers."""
+        ...
+
+    async def diagnose_job(self, job_id: str) -> tuple[Diagnosis, ...]:
+        """The worker that holds the job, or the job's role."""
+        ...
+
+
+class Acting(Protocol):
+    """What changes the world: `console.actions.desk.Actions`. A plan is made, shown, agreed to and applied.
+
+    Making a plan changes nothing and raises WorktopError within some seconds. `apply` raises WorktopError only when it
+    has done nothing; everything else is in the outcome.
+    """
+
+    async def allowed(self) -> Mapping[Verb, Consent]:
+        """Which verbs can be planned at all: "refused" with the reason and what would allow it."""
+        ...
+
+    async def plan_jobs(
+        self,
+        verb: JobVerb,
+        *,
+        role: str = "",
+        rows: tuple[RowRef, ...] = (),
+        verdicts: tuple[Verdict, ...] = (),
+        priority: int | None = None,
+        why: str = "",
+    ) -> Plan:
+        """A plan for these rows, or for all of a role."""
+        ...
+
+    async def plan_queue(self, verb: Literal["pause", "resume"], role: str, why: str = "") -> Plan:
+        """A plan that makes a role's queues give out nothing, or jobs again."""
+        ...
+
+    async def plan_undo(self, plan_id: str, why: str = "") -> Plan:
+        """A plan that restores the rows of an applied plan."""
+        ...
+
+    async def apply(
+        self,
+        plan: Plan,
+        *,
+        typed: str = "",
+        why: str = "",
+        on_progress: Callable[[Progress], None] | None = None,
+        stop: asyncio.Event | None = None,
+    ) -> Outcome:
+        """Do what the plan says; `on_progress` is called on the loop, `stop` ends it between batches and steps."""
+        ...
+
+    def audit(self, limit: int = 200) -> tuple[AuditEntry, ...]:
+        """What was applied, newest first; reads files."""
         ...
 
 

@@ -26,7 +26,7 @@ CRASH_WITHIN = 3.0  # a crash has a log to write
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 
 
-def run_console(feed_factory: Callable[[], Feed], *, read_only: bool = True, mouse: bool = True) -> int:
+def run_console(feed_factory: Callable[[], Feed], *, mouse: bool = True) -> int:
     """Run the console on a feed until the person leaves; the exit status.
 
     0 left, 1 the console failed (one line and a crash log say how), 2 no terminal it could draw on, 128 + n ended by
@@ -48,7 +48,6 @@ def run_console(feed_factory: Callable[[], Feed], *, read_only: bool = True, mou
     guard = Guard()
     app = ConsoleApp(
         feed,
-        read_only=read_only,
         unicode=unicode,
         no_color=no_color,
         theme=theme_for(os.environ),

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from console.text import clean, clean_block, fit
+from console.text import clean, clean_block, fit, visible
 from console.text import columns as columns_of
 
 # What a piece of text means; theme.py says how it looks.
@@ -119,6 +119,11 @@ _safe = lru_cache(maxsize=4096)(_made_safe)
 def safe_block(text: object) -> str:
     """Anything from outside as lines that keep their columns; see console.text.clean_block."""
     return clean_block(text)
+
+
+def verbatim_block(text: str) -> str:
+    """Lines that worktop wrote itself: nothing is masked, control characters are shown all the same."""
+    return "\n".join(visible(line.expandtabs(4)) for line in text.split("\n"))
 
 
 def fit_parts(parts: tuple[Part, ...], width: int) -> tuple[Part, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -77,10 +78,13 @@ def finding_grid(shown: Sequence[Entry], width: int, glyphs: Glyphs) -> Grid:
             ((step, "key"),),
         )
         gaps = (0, 0, 1 if widths[3] else 0, 0)
-        made = (cell(parts, wide, gap=gap) for parts, wide, gap in zip(parts_of, widths, gaps, strict=True))
+        made = (_cell(parts, wide, gap=gap) for parts, wide, gap in zip(parts_of, widths, gaps, strict=True))
         rows.append(Row(entry.key, tuple(c for c, wide in zip(made, widths, strict=True) if wide)))
     wide = [(key, w + (1 if key == "what" and widths[3] else 0)) for key, w in zip(keys, widths, strict=True) if w]
     return Grid(columns=tuple(Column(key, " " * w, w) for key, w in wide), rows=tuple(rows))
+
+
+_cell = lru_cache(maxsize=4096)(cell)  # most cells are the same as in the last fleet
 
 
 def _what(finding: Finding, width: int) -> tuple[Part, ...]:
@@ -116,6 +120,7 @@ def evidence_lines(finding: Finding, width: int, glyphs: Glyphs) -> tuple[tuple[
     return tuple(lines)
 
 
+@lru_cache(maxsize=16)
 def detail_lines(finding: Finding, width: int, room: int, glyphs: Glyphs) -> tuple[tuple[Part, ...], ...]:
     """A finding in at most `room` lines, for the place below the list: the whole sentence, evidence, what mends it."""
     lines = wrap(((safe(finding.what), "strong"),), width)
@@ -125,5 +130,5 @@ def detail_lines(finding: Finding, width: int, room: int, glyphs: Glyphs) -> tup
         lines += wrap((("mend: ", "dim"), (safe(finding.remedy), "")), width, 6)
     if len(lines) > room > 0:
         more = len(lines) - room + 1
-        lines[room - 1 :] = [((f"{glyphs.down} {more} more lines: d", "dim"),)]
+        lines[room - 1 :] = [((f"{glyphs.down} {more} more lines: {glyphs.enter}", "dim"),)]
     return tuple(cell(line, width).parts for line in lines[:room])

@@ -51,9 +51,12 @@ def _identity(fleet: Fleet | None, now: float, width: int, glyphs: Glyphs, read_
     if fleet is not None and fleet.queue is not None:
         queue = fleet.queue
         named.append((safe(f"{queue.user}@{queue.address}/{queue.database}", 48), 5))
+        if queue.preset != "worktop":  # "procrastinate 3.x", "18/18 columns matched"
+            title, _, matched = queue.recognised.partition(", ")
+            named += [(safe(text, 48), leaves) for text, leaves in ((title, 7), (matched, 8)) if text]
     named.append((clock, 2))
     if read_only:
-        named.append(("read-only", 7))
+        named.append(("read-only", 3))
     by = f" {glyphs.dot} "
     title = "worktop"
     while named and columns(title + by + by.join(text for text, _ in named)) > width:
@@ -129,7 +132,7 @@ def sources(fleet: Fleet | None, now: float, width: int, glyphs: Glyphs) -> tupl
 
 
 def head_lines(
-    fleet: Fleet | None, now: float, width: int, glyphs: Glyphs, read_only: bool = True, most: int = 2
+    fleet: Fleet | None, now: float, width: int, glyphs: Glyphs, read_only: bool = False, most: int = 2
 ) -> tuple[tuple[Part, ...], ...]:
     """The head in one line where both halves fit side by side, else in at most `most` lines."""
     if width < 1 or most < 1:

@@ -12,7 +12,7 @@ from console.fleet.model import Claim, Count, Fleet, Holder, Job, JobQuery, JobS
 from console.text import duration, grouped
 from console.view.cells import Grid, Part, Tone, cell, columns, part_columns, safe
 from console.view.glyphs import Glyphs
-from console.view.listing import ListColumn, Look, Order, Parts, list_grid
+from console.view.listing import LUXURY, ListColumn, Look, Order, Parts, list_grid
 from console.view.rows import count_text
 
 ListedState = Literal["waiting", "running", "stuck", "failed", "done"]
@@ -24,6 +24,7 @@ VERDICT_TONES: dict[Verdict, Tone] = {
     "ALIVE_SLOW": "warn",
     "ALIVE": "ok",
     "UNKNOWN": "dim",
+    "FINISHED_BUT_CLAIMED": "warn",
 }
 # The first is how a state is listed at first; the queue sorts by what it can sort cheaply.
 SORTS: dict[ListedState, tuple[tuple[JobSort, bool], ...]] = {
@@ -56,8 +57,8 @@ def lasted(seconds: float | None) -> str:
 
 
 def verdict_word(verdict: Verdict) -> str:
-    """The verdict in one word: ALIVE_SLOW is shown as SLOW."""
-    return "SLOW" if verdict == "ALIVE_SLOW" else verdict
+    """The verdict in one word: ALIVE_SLOW is shown as SLOW, FINISHED_BUT_CLAIMED as ENDED."""
+    return {"ALIVE_SLOW": "SLOW", "FINISHED_BUT_CLAIMED": "ENDED"}.get(verdict, verdict)
 
 
 def holder_text(holder: Holder | None) -> str:
@@ -154,6 +155,18 @@ def _holder(row: JobRow, look: Look) -> Part:
     return safe(holder_text(row.job.holder), 60), "" if row.job.holder else "dim"
 
 
+def _short_holder(row: JobRow, look: Look) -> Part:
+    """ "@3 pid 812" of the role's own unit: the role stands beside it."""
+    text, tone = _holder(row, look)
+    stem, at, rest = text.partition("@")
+    return (f"@{rest}", tone) if at and stem in (row.role, f"{row.role}-worker") else (text, tone)
+
+
+def _reclaims(row: JobRow, look: Look) -> Part:
+    times = row.job.reclaims
+    return (look.glyphs.none, "dim") if times is None else (str(times), "warn" if times else "dim")
+
+
 def _kind(row: JobRow, look: Look) -> Part:
     return safe(row.job.type, 60) or look.glyphs.none, ""
 
@@ -167,6 +180,7 @@ def _column(
     least: int = 1,
     right: bool = False,
     fill: bool = False,
+    wish: int = 0,
 ) -> ListColumn[JobRow]:
     def parts(row: JobRow, look: Look) -> Parts:
         text, tone = read(row, look)
@@ -174,13 +188,23 @@ def _column(
 
     sort = (lambda row: row.job.id) if key in _SORTED_KEYS else None  # the queue sorts; here it makes room for the sign
     return ListColumn(
-        key=key, label=label, parts=parts, sort=sort, right=right, leave=leave, least=least, most=most, fill=fill
+        key=key,
+        label=label,
+        parts=parts,
+        sort=sort,
+        right=right,
+        leave=leave,
+        least=least,
+        most=most,
+        fill=fill,
+        wish=wish,
     )
 
 
 _SORTED_KEYS = frozenset(key for keys in _SORTED_COLUMN.values() for key in keys)
 _ID = _column("id", "JOB", lambda row, look: (safe(row.job.id, 40), "strong"), most=20)
 _ROLE = _column("role", "ROLE", lambda row, look: (safe(row.role, 40), ""), most=16, leave=3)
+_STAYING_ROLE = _column("role", "ROLE", lambda row, look: (safe(row.role, 40), ""), most=14, leave=1)
 _TYPE = _column("type", "TYPE", _kind, leave=1)
 _WAITS = _column("waits", "WAITS", _waits, right=True, least=7)
 _RUNS = _column("runs", "RUNS", lambda row, look: (lasted(row.job.running_for), ""), right=True, least=6)
@@ -209,11 +233,12 @@ COLUMNS: dict[ListedState, tuple[ListColumn[JobRow], ...]] = {
         _column("holder", "HOLDER", _holder, fill=True, least=14, leave=2),
     ),
     "stuck": (
-        *(_ID, _ROLE, _TYPE),
+        *(_ID, _STAYING_ROLE, _column("type", "TYPE", _kind, leave=LUXURY + 1)),
         _column("overdue", "OVERDUE", _overdue, right=True, least=7),
-        _column("holder", "HOLDER", _holder, most=26, leave=6),
+        _column("holder", "HOLDER", _short_holder, most=24, leave=2),
         _VERDICT,
-        _column("why", "WHY", _why, fill=True, least=20, leave=4),
+        _column("reclaims", "RECLAIMS", _reclaims, right=True, leave=LUXURY),
+        _column("why", "WHY", _why, fill=True, least=20, leave=4, wish=46),
     ),
     "failed": (
         *(_ID, _ROLE, _TYPE),

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import msgspec
 
-from console.fleet.model import Count, Fleet, RoleStatus, SourceName, TrendPoint, WorkerState
+from console.fleet.model import Count, Fleet, RoleStatus, SourceName, Trend, TrendPoint, WorkerState
 from console.text import duration, grouped, size
 from console.view.cells import Cell, Column, Grid, Part, Row, Tone, cell, part_columns, safe
 from console.view.glyphs import Glyphs, word
@@ -186,15 +187,20 @@ def _trend(read: Callable[[TrendPoint], int | None], together: int) -> Callable[
     """A bar for so many minutes together: the greatest of them."""
 
     def form(status: RoleStatus, view: View) -> Parts:
-        wide = -(-TREND_MINUTES // together)
         if status.trend is None or not status.trend.points:
-            return ((" " * wide, "dim"),)
-        values = minutes(status.trend, read, wide * together)
-        groups = [values[start : start + together] for start in range(0, len(values), together)]
-        highest = [max((value for value in group if value is not None), default=None) for group in groups]
-        return ((spark(highest, view.glyphs.bars), "stale" if view.queue_stale else "note"),)
+            return ((" " * -(-TREND_MINUTES // together), "dim"),)
+        return ((_bars(status.trend, read, together, view.glyphs.bars), "stale" if view.queue_stale else "note"),)
 
     return form
+
+
+@lru_cache(maxsize=256)
+def _bars(trend: Trend, read: Callable[[TrendPoint], int | None], together: int, bars: str) -> str:
+    wide = -(-TREND_MINUTES // together)
+    values = minutes(trend, read, wide * together)
+    groups = [values[start : start + together] for start in range(0, len(values), together)]
+    highest = [max((value for value in group if value is not None), default=None) for group in groups]
+    return spark(highest, bars)
 
 
 # --- states --------------------------------------------------------------------------------------------------------
@@ -332,8 +338,16 @@ def role_grid(fleet: Fleet, width: int, glyphs: Glyphs) -> Grid:
         if spec.key == _STATES:
             wish = 0 if form[_STATES] else min(_WIDEST_STATES, max(part_columns(forms[0]) for forms in states))
             return max(label, wish, *(part_columns(_signs(forms)) for forms in states))
-        made = (part_columns(spec.forms[form[spec.key]](status, view)) for status in fleet.roles)
-        return max(label, *made)
+        return max(label, *(part_columns(parts) for parts in made(spec)))
+
+    known: dict[tuple[str, int], list[Parts]] = {}
+
+    def made(spec: Spec) -> list[Parts]:
+        """Its cells in the form it has, one a role."""
+        key = (spec.key, form[spec.key])
+        if key not in known:
+            known[key] = [spec.forms[form[spec.key]](status, view) for status in fleet.roles]
+        return known[key]
 
     widths = {spec.key: needed(spec) for spec in specs}
     for reduction in REDUCTIONS:
@@ -354,15 +368,12 @@ def role_grid(fleet: Fleet, width: int, glyphs: Glyphs) -> Grid:
     widths["role"] = min(widths["role"], width)
     gaps = max(1, len(specs) - 1)
     gap = min(3, 1 + (width - _total(widths)) // gaps)
-    return Grid(
-        columns=_columns(specs, form, widths, gap),
-        rows=tuple(
-            Row(key, _cells(status, forms, specs, form, widths, gap, view))
-            for key, status, forms in zip(
-                unique([status.role.name for status in fleet.roles]), fleet.roles, states, strict=True
-            )
-        ),
-    )
+    keys = unique([status.role.name for status in fleet.roles])
+    rows = []
+    for place, (key, forms) in enumerate(zip(keys, states, strict=True)):
+        parts: list[Parts] = [() if spec.key == _STATES else made(spec)[place] for spec in specs]
+        rows.append(Row(key, _cells(forms, specs, parts, widths, gap)))
+    return Grid(columns=_columns(specs, form, widths, gap), rows=tuple(rows))
 
 
 def view_of(fleet: Fleet, glyphs: Glyphs) -> View:
@@ -403,21 +414,16 @@ def _columns(specs: list[Spec], form: dict[str, int], widths: dict[str, int], ga
     return tuple(out)
 
 
+_cell = lru_cache(maxsize=4096)(cell)  # most cells are the same as in the last fleet
+
+
 def _cells(
-    status: RoleStatus,
-    states: list[Parts],
-    specs: list[Spec],
-    form: dict[str, int],
-    widths: dict[str, int],
-    gap: int,
-    view: View,
+    states: list[Parts], specs: list[Spec], made: list[Parts], widths: dict[str, int], gap: int
 ) -> tuple[Cell, ...]:
     out = []
-    for index, spec in enumerate(specs):
+    for index, (spec, parts) in enumerate(zip(specs, made, strict=True)):
         width = widths[spec.key]
         if spec.key == _STATES:
             parts = next((parts for parts in states if part_columns(parts) <= width), states[-1])
-        else:
-            parts = spec.forms[form[spec.key]](status, view)
-        out.append(cell(parts, width, spec.right, gap if index < len(specs) - 1 else 0))
+        out.append(_cell(parts, width, spec.right, gap if index < len(specs) - 1 else 0))
     return tuple(out)

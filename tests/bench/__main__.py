@@ -1,6 +1,6 @@
 """What worktop costs, beside isd and pg_activity on the same demo host. Not a test: nothing is asserted.
 
-    python -m tests.bench [--out FILE] [--jobs 1000000] [--churn-minutes 3] [--quick]     (make bench)
+    python -m tests.bench [--out FILE] [--jobs 1000000] [--parts storm churn] [--churn-minutes 3]     (make bench)
 
 boots a demo host of its own, adds 200 units and a million jobs, and prints a Markdown table; the raw samples are
 written beside the table as JSON. Ten minutes on a quiet machine; a full run is --churn-minutes 30. Run it on a
@@ -18,7 +18,8 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from console.demo import fleet as demo
 from console.demo import host as demo_host
 from console.demo import state
 from tests.bench import fleet, measure, rivals
-from tests.bench.harness import COLUMNS, LINES, Ended
+from tests.bench.harness import COLUMNS, LINES, Ended, Pty
 from tests.bench.measure import App
 from tests.conftest import DemoHost
 
@@ -41,7 +42,7 @@ GOALS = {
     "scans": "0",
     "slope": "flat",
 }
-ANY_UNIT = r"[\w@-]\.(service|mount|slice|scope|socket|target|path)"
+KEY_WAITS = 0.1  # seconds, the goal of "storm"
 BARE = str(Path(__file__).with_name("bare.py"))
 
 
@@ -79,7 +80,7 @@ class Bench:
             ),
             App(name="bare Textual", argv=(sys.executable, BARE), first_row="bare and ready", units=False),
         ]
-        for rival in rivals.RIVALS:
+        for rival in rivals.RIVALS if {"start", "idle"} & set(self.chosen.parts) else ():
             self.say(f"installing {rival.name}")
             why = rivals.install(rival)
             if why:
@@ -107,13 +108,13 @@ class Bench:
 
     def run(self) -> None:
         self.programs()
-        for part in (self.first_data, self.idle, self.database, self.one_console):
+        for name in self.chosen.parts:
             try:
-                part()
+                PARTS[name](self)
             except (Ended, AssertionError, statistics.StatisticsError) as error:
-                self.raw[f"{part.__name__}, failed"] = str(error)
-                self.say(f"{part.__name__} failed: {error}")
-                self.rows.append((part.__name__.replace("_", " "), f"failed: {str(error).splitlines()[0]}"))
+                self.raw[f"{name}, failed"] = str(error)
+                self.say(f"{name} failed: {error}")
+                self.rows.append((name, f"failed: {str(error).splitlines()[0]}"))
 
     def first_data(self) -> None:
         chance = random.Random(self.chosen.seed)
@@ -192,32 +193,50 @@ class Bench:
         self.row("database: the server's time for one refresh", {"worktop": words}, goal="database")
         self.row("… sequential scans of the job table", {"worktop": f"{scans} ({quiet} without it)"}, goal="scans")
 
-    def one_console(self) -> None:
+    def changes(self) -> None:
+        with self.settled_console() as terminal:
+            self.say(f"{self.chosen.changes} changes of one unit's state")
+            took = measure.changes(self.host, terminal, self.chosen.units, self.chosen.changes)
+        self.raw["change to screen, s"] = took
+        words = f"{statistics.median(took) * 1e3:.0f} ms, 95 %: {_percentile(took, 95) * 1e3:.0f} ms"
+        self.row("a unit's change of state to the screen", {"worktop": words}, goal="change")
+
+    def storm(self) -> None:
         units = self.chosen.units
-        app = self.apps["worktop"]
-        with app.open(self.host) as terminal:
+        with self.settled_console() as terminal:
+            self.say(f"a storm: {units} restarts")
+            found = measure.storm(self.host, terminal, units)
+        self.raw["key to screen, s"] = vars(found)
+        waits = found.during + found.after
+        words = (
+            f"at most {max(waits) * 1e3:.0f} ms, median {statistics.median(waits) * 1e3:.0f} ms,"
+            f" {sum(wait > KEY_WAITS for wait in waits)} of {len(waits)} over {KEY_WAITS * 1e3:.0f} ms"
+            f" (calm: at most {max(found.calm) * 1e3:.0f} ms)"
+        )
+        self.row(f"{units} restarts in {found.lasted:.1f} s: a key to the screen", {"worktop": words}, goal="storm")
+        shown = "all were shown" if found.shown is None else f"not all were shown: {found.shown}"
+        self.say(f"the storm: {words}; {shown}")
+
+    def churn(self) -> None:
+        minutes = self.chosen.churn_minutes
+        if not minutes:
+            return
+        with self.settled_console() as terminal:
+            self.say(f"{minutes:g} minutes of churn")
+            samples = measure.churn(self.host, terminal, self.chosen.units, minutes)
+        self.raw["churn, (s, rss)"] = samples
+        words = f"{measure.slope(samples) / 1e3:+.0f} KB/min, {samples[-1][1] / 1e6:.0f} MB at the end"
+        self.row(f"memory over {minutes:g} min of churn, all screens", {"worktop": words}, goal="slope")
+
+    @contextmanager
+    def settled_console(self) -> Iterator[Pty]:
+        """A console of its own for one part: what another part did to the units is no longer in its rates."""
+        units = self.chosen.units
+        fleet.settled(self.host, units)
+        with self.apps["worktop"].open(self.host) as terminal:
             terminal.wait_for(rf"{fleet.UNIT} +{units}/{units}", 60)
             time.sleep(2)
-            self.say(f"{self.chosen.changes} changes of one unit's state")
-            took = measure.changes(self.host, terminal, units, self.chosen.changes)
-            self.raw["change to screen, s"] = took
-            words = f"{statistics.median(took) * 1e3:.0f} ms, 95 %: {_percentile(took, 95) * 1e3:.0f} ms"
-            self.row("a unit's change of state to the screen", {"worktop": words}, goal="change")
-            self.say(f"a storm: {units} restarts")
-            calm, lasted, stormy = measure.storm(self.host, terminal, units)
-            self.raw["key to screen, s"] = {"calm": calm, "storm": stormy, "storm lasted": lasted}
-            words = (
-                f"at most {max(stormy) * 1e3:.0f} ms, median {statistics.median(stormy) * 1e3:.0f} ms, n={len(stormy)}"
-                f" (calm: at most {max(calm) * 1e3:.0f} ms)"
-            )
-            self.row(f"{units} restarts in {lasted:.1f} s: a key to the screen", {"worktop": words}, goal="storm")
-            minutes = self.chosen.churn_minutes
-            if minutes:
-                self.say(f"{minutes:g} minutes of churn")
-                samples = measure.churn(self.host, terminal, units, minutes)
-                self.raw["churn, (s, rss)"] = samples
-                words = f"{measure.slope(samples) / 1e3:+.0f} KB/min, {samples[-1][1] / 1e6:.0f} MB at the end"
-                self.row(f"memory over {minutes:g} min of churn, all screens", {"worktop": words}, goal="slope")
+            yield terminal
 
     # --- the table ---------------------------------------------------------------------------------------------------
 
@@ -245,6 +264,16 @@ class Bench:
         return "\n".join([*lines, "", *notes]) + "\n"
 
 
+PARTS: dict[str, Callable[[Bench], None]] = {
+    "start": Bench.first_data,
+    "idle": Bench.idle,
+    "database": Bench.database,
+    "changes": Bench.changes,
+    "storm": Bench.storm,
+    "churn": Bench.churn,
+}
+
+
 def _spread(seconds: Sequence[float]) -> str:
     return f"{statistics.median(seconds):.2f} s [{min(seconds):.2f} .. {max(seconds):.2f}] n={len(seconds)}"
 
@@ -263,6 +292,7 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=30, help="changes of one unit's state")
     parser.add_argument("--database", type=float, default=20.0, help="seconds the server's log is read")
     parser.add_argument("--churn-minutes", type=float, default=3.0)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--seed", type=int, default=1, help="of the random order of the starts")
     parser.add_argument("--quick", action="store_true", help="few and short: shows that it works, measures nothing")
     parser.add_argument("--host", help="use this demo host, prepared already; it is left as it is")

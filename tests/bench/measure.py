@@ -125,7 +125,7 @@ def idle(host: DemoHost, apps: Sequence[App], seconds: float) -> tuple[dict[str,
 def changes(host: DemoHost, terminal: Pty, units: int, count: int) -> list[float]:
     """Seconds from systemd's own time of a change of one unit's state to the screen that shows it."""
     took = []
-    for number in range(count):
+    for number in range(count + count % 2):  # what was stopped is started again
         unit = f"{fleet.UNIT}@{7 + number // 2 % 50}.service"
         verb, wanted = ("stop", units - 1) if number % 2 == 0 else ("start", units)
         child = host.popen(["systemctl", verb, unit], stdout=subprocess.DEVNULL)
@@ -157,23 +157,32 @@ def keys(terminal: Pty, going_on: Callable[[], bool]) -> list[float]:
     return waits
 
 
-def storm(host: DemoHost, terminal: Pty, units: int) -> tuple[list[float], float, list[float]]:
-    """Key waits in calm, seconds the storm took, key waits while all units are restarted and until all are shown."""
+@dataclass
+class Storm:
+    """What pressing a key took, in seconds, while all units are restarted."""
+
+    calm: list[float]  # before
+    during: list[float]
+    after: list[float]  # in the two seconds that follow
+    lasted: float  # seconds systemd needed for the restarts
+    shown: str | None  # None: every unit was seen to run again; else what was seen last
+
+
+def storm(host: DemoHost, terminal: Pty, units: int) -> Storm:
+    """Press keys in calm, during a restart of all units, and until the console has caught up."""
     until = time.monotonic() + 3
     calm = keys(terminal, lambda: time.monotonic() < until)
     began = time.monotonic()
     child = host.popen(["systemctl", "restart", f"{fleet.UNIT}@*"], stdout=subprocess.DEVNULL)
-    ended = 0.0
-
-    def going_on() -> bool:
-        nonlocal ended
-        if not ended and child.poll() is not None:
-            ended = time.monotonic()
-        return not ended or time.monotonic() < ended + 2
-
-    stormy = keys(terminal, going_on)
-    terminal.wait_for(rf"{fleet.UNIT} +{units}/{units}", 60)
-    return calm, ended - began, stormy
+    during = keys(terminal, lambda: child.poll() is None)
+    ended = time.monotonic()
+    after = keys(terminal, lambda: time.monotonic() < ended + 2)
+    try:
+        terminal.wait_for(rf"{fleet.UNIT} +{units}/{units}", 20)
+        shown = None
+    except Ended:
+        shown = next((line.strip() for line in terminal.screen.display if line.startswith(fleet.UNIT)), "no row")
+    return Storm(calm=calm, during=during, after=after, lasted=ended - began, shown=shown)
 
 
 def database(host: DemoHost, app: App, seconds: float) -> tuple[list[float], int, int]:

@@ -37,7 +37,7 @@ def test_it_says_why_shows_the_fleet_and_leaves_nothing_even_after_kill_9(demo_h
         time.sleep(0.2)
     assert left(demo_host)  # its folder, which the next run removes
 
-    done = demo_host.run([demo_host.worktop, "demo"], user="deploy", timeout=120)
+    done = demo_host.run([demo_host.worktop, "demo"], user="deploy", timeout=240)
     reasons = [line for line in done.stderr.splitlines() if "Running the smaller demo instead" in line]
     assert len(reasons) == 1
     assert "needs root" in reasons[0]

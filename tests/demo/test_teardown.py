@@ -70,7 +70,7 @@ def ended(demo: subprocess.Popen[str]) -> int:
 
 def test_a_normal_exit_leaves_nothing_and_prints_the_status(name: str) -> None:
     done = subprocess.run(
-        [*COMMAND, "--name", name], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+        [*COMMAND, "--name", name], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
     for role in ("mail", "thumbnails", "reports", "webhooks", "digests", "exports"):

@@ -122,9 +122,16 @@ def test_every_screen_by_keyboard(demo_host: DemoHost, columns: int, lines: int)
             walk.help()
         for screen in reversed(SCREENS):
             walk.show_by_name(screen)
+        walk.leave()
+
+
+def test_every_screen_follows_the_size_of_the_terminal(demo_host: DemoHost) -> None:
+    with console(demo_host, 80, 24) as terminal:
+        first_data(terminal)
+        walk = Walk(demo_host, terminal)
         for screen in SCREENS:
             walk.show(screen)
-            for size in ((40, 15), (200, 60), (columns, lines)):
+            for size in ((40, 15), (200, 60), (80, 24)):
                 terminal.resize(*size)
                 wide = size[0]
                 walk.until(lambda text, wide=wide: _fills(text, wide), f"the screen at {size}")  # type: ignore[misc]
@@ -139,15 +146,20 @@ def _fills(screen: str, columns: int) -> bool:
 
 
 def test_sources_die_and_come_back_under_every_screen(demo_host: DemoHost) -> None:
+    """They die under the first, third, ... screen, are seen to be down by the next one too, and come back under it."""
     with console(demo_host, 120, 40) as terminal:
         first_data(terminal)
         walk = Walk(demo_host, terminal)
-        for screen in SCREENS:
-            walk.show(screen)
+        for dying, returning in zip(SCREENS[::2], [*SCREENS[1::2], SCREENS[0]], strict=False):
+            walk.show(dying)
             demo_host.run(["pkill", "-KILL", "-u", "deploy", "-f", "console agent"], check=False)
             demo_host.run(["systemctl", "stop", "postgresql.service"])
             try:
                 walk.until(lambda text: re.search(r"× agent|× queue|refused", head(text)) is not None, "a source down")
+                assert shown(terminal) == dying.name, "it is the same screen still"
+                if dying.name == "fleet":
+                    assert re.search(r"mail +3/3", terminal.screen()), "what was known stays on the screen"
+                walk.show(returning)
             finally:
                 demo_host.run(["systemctl", "start", "postgresql.service"])
             walk.until(
@@ -155,7 +167,7 @@ def test_sources_die_and_come_back_under_every_screen(demo_host: DemoHost) -> No
                 "every source to be back",
                 60.0,
             )
-            assert shown(terminal) == screen.name, "it is the same screen still"
+            assert shown(terminal) == returning.name, "it is the same screen still"
         walk.show(SCREENS[0])
         walk.until(lambda text: re.search(r"mail +3/3", text) is not None, "the roles", 40.0)
         walk.leave()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.fleet.model import Holder, PidState
-from console.fleet.verdicts import judge, undecided
+from console.fleet.model import Ancestor, Holder, PidState, QueueFacts
+from console.fleet.verdicts import judge, pending, undecided
 from tests.fleet.facts import BOOT, HELLO, NOW, facts, failed_unit, failing_reading, job, process, unit
 
 GONE = (PidState(pid=812),)
@@ -17,11 +17,42 @@ OTHER = (PidState(pid=812, start=9999, name="nginx"),)
 
 
 def test_gone_pid_is_dead_with_the_units_reason() -> None:
-    claim = judge(job(), "mail", facts((failed_unit("mail-worker@1.service", result="oom-kill"),), holders=GONE))
+    killed = failed_unit("mail-worker@1.service", result="oom-kill", exited=NOW - 1860)
+    claim = judge(job(), "mail", facts((killed,), holders=GONE), now=NOW)
     assert claim.verdict == "DEAD"
     assert claim.stuck
-    assert any("no longer exists" in sentence for sentence in claim.evidence)
-    assert any("oom-kill" in sentence for sentence in claim.evidence)
+    assert claim.evidence == (
+        "pid 812 no longer exists",
+        "mail-worker@1.service was killed by its memory limit 256M, 31 min ago",
+        "its lease ran out 30 min ago by the database's clock",
+    )
+
+
+@pytest.mark.parametrize(
+    ("ended", "words"),
+    [
+        ({"result": "timeout"}, "did not start or stop in time and was killed, 12 min ago"),
+        ({"result": "watchdog"}, "was killed because its watchdog had heard nothing, 12 min ago"),
+        (
+            {"result": "signal", "exit_code": "killed", "exit_status": 15},
+            "was killed by SIGTERM after 0.3 s, 12 min ago",
+        ),
+        ({"result": "core-dump", "exit_code": "dumped", "exit_status": 11}, "has dumped core by SIGSEGV after 0.3 s"),
+        ({}, "ended with exit status 1 after 0.3 s, 12 min ago"),
+        (
+            {"active": "activating", "sub": "auto-restart"},
+            "exit status 1 after 0.3 s, 12 min ago; systemd starts it again",
+        ),
+        ({"active": "inactive", "sub": "dead", "result": "success"}, "mail-worker@1.service was stopped, 12 min ago"),
+        (
+            {"active": "active", "sub": "running", "main_pid": 900, "restarts": 2},
+            "runs as pid 900 now, 2 restarts so far",
+        ),
+    ],
+)
+def test_why_the_unit_ended_is_said_in_words(ended: dict[str, object], words: str) -> None:
+    claim = judge(job(), "mail", facts((failed_unit("mail-worker@1.service", **ended),), holders=GONE), now=NOW)
+    assert claim.verdict == "DEAD" and words in claim.evidence[1], claim.evidence
 
 
 def test_reused_pid_is_dead() -> None:
@@ -31,9 +62,59 @@ def test_reused_pid_is_dead() -> None:
 
 
 def test_process_younger_than_the_claim_is_dead_when_the_row_has_no_start_time() -> None:
+    """Ages are compared, each by its own clock: the host's may be an hour wrong."""
     holder = Holder(host="wrk01", pid=812)
-    younger = facts(processes=(process(812, start=8120, started=NOW - 10),), holders=SAME)
-    assert judge(job(holder=holder), "mail", younger).verdict == "DEAD"
+    for skew in (-3600.0, 0.0, 3600.0):
+        there = facts(processes=(process(812, start=8120, started=NOW - 10 + skew),), holders=SAME, uptime=91.2)
+        assert judge(job(holder=holder, running_for=1900.0), "mail", there).verdict == "DEAD", "it is 10 s old"
+        assert judge(job(holder=holder, running_for=60.0), "mail", there).verdict != "DEAD", "too close to tell"
+        assert judge(job(holder=holder), "mail", there).verdict != "DEAD", "the age of the claim is not known"
+        older = msgspec.structs.replace(there, uptime=2000.0)
+        assert judge(job(holder=holder, running_for=1900.0), "mail", older).verdict != "DEAD"
+
+
+def test_a_row_without_a_host_proves_nothing() -> None:
+    """Pid 812 of another host may be meant."""
+    for states in (GONE, OTHER, SAME):
+        assert judge(job(holder=Holder(pid=812)), "mail", facts(holders=states)).verdict == "UNKNOWN"
+    assert judge(job(holder=Holder(pid=812, start=8120)), "mail", facts(holders=GONE)).verdict == "UNKNOWN"
+    elsewhere = Holder(pid=812, start=8120, boot_id="another-boot")
+    assert judge(job(holder=elsewhere), "mail", facts(holders=GONE)).verdict == "UNKNOWN"
+
+
+def test_a_pid_that_was_looked_up_before_the_process_started_is_not_judged() -> None:
+    """It was free then; the claim is of a process that got it since."""
+    holder = Holder(host="wrk01", pid=812, start=9_990_000, boot_id=BOOT)  # 99 900 s after boot
+    old = facts(holders=GONE, uptime=100_000.0)
+    reading = msgspec.structs.replace(old.holders, taken=NOW - 110)
+    claim = judge(job(holder=holder), "mail", msgspec.structs.replace(old, holders=reading), now=NOW)
+    assert claim.verdict == "UNKNOWN" and pending(claim)
+    assert judge(job(holder=holder), "mail", facts(holders=GONE, uptime=100_000.0), now=NOW).verdict == "DEAD"
+    nameless = Holder(host="wrk01", pid=812)
+    young = judge(job(holder=nameless, running_for=3.0), "mail", facts(holders=GONE, uptime=100_000.0), now=NOW)
+    assert young.verdict == "UNKNOWN" and pending(young)
+
+
+def test_a_process_that_waits_for_its_child_is_not_hung() -> None:
+    holder = process(812, cpu=0.0, idle_for=540.0)
+    child = process(900, role="", cpu=0.9, idle_for=0.0, name="ffmpeg", ancestors=(Ancestor(pid=812, name="python3"),))
+    claim = judge(job(), "mail", facts(processes=(holder, child), holders=SAME))
+    assert claim.verdict == "ALIVE_SLOW" and "its child pid 900 (ffmpeg)" in claim.evidence[2]
+    resting = msgspec.structs.replace(child, cpu=0.0, idle_for=540.0)
+    assert judge(job(), "mail", facts(processes=(holder, resting), holders=SAME)).verdict == "HUNG"
+
+
+def test_a_heartbeat_that_is_overdue_within_a_long_lease() -> None:
+    rows = QueueFacts(heartbeat_limit=30.0)
+    hung = facts(processes=(process(812, cpu=0.0, idle_for=60.0),), holders=SAME)
+    assert judge(job(overdue=-800.0, heartbeat_age=61.0), "mail", hung, rows).verdict == "HUNG"
+    assert judge(job(overdue=-800.0, heartbeat_age=11.0), "mail", hung, rows).verdict == "ALIVE"
+
+
+def test_an_end_on_record() -> None:
+    claim = judge(job(ended="succeeded 12 min ago"), "mail", facts(holders=SAME))
+    assert claim.verdict == "FINISHED_BUT_CLAIMED" and claim.stuck
+    assert claim.evidence[0] == "its end is on record: succeeded 12 min ago"
 
 
 def test_reboot_kills_every_holder_of_the_old_boot() -> None:
@@ -104,6 +185,10 @@ def test_holder_known_by_its_unit_only() -> None:
     holder = Holder(host="wrk01", unit="mail-worker@1.service", boot_id=BOOT)
     assert judge(job(holder=holder), "mail", facts((failed_unit("mail-worker@1.service"),))).verdict == "DEAD"
     assert judge(job(holder=holder), "mail", facts((unit(),))).verdict == "UNKNOWN"
+    left = facts((failed_unit("mail-worker@1.service"),), (process(900, unit="mail-worker@1.service"),))
+    assert judge(job(holder=holder), "mail", left).verdict == "UNKNOWN", "KillMode=process has left one"
+    stale = facts(failing_reading("the bus is gone", (failed_unit("mail-worker@1.service"),)))
+    assert judge(job(holder=holder), "mail", stale).verdict == "UNKNOWN", "it may have been started since"
 
 
 @given(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from console.fleet.model import Ancestor, Unit, WorkerState
-from console.fleet.workers import ending, memory_killed, stray_workers, unit_state, unit_workers
+from console.fleet.workers import ending, memory_killed, seen_of, stray_workers, unit_state, unit_workers
 from tests.fleet.facts import MAIL, MIB, NOW, by_cron, failed_unit, process, unit
 
 LOOP = {"active": "activating", "sub": "auto-restart", "restarts": 12, "exit_code": "exited", "exit_status": 1}
@@ -19,7 +19,8 @@ LOOP = {"active": "activating", "sub": "auto-restart", "restarts": 12, "exit_cod
         (unit(active="activating", sub="auto-restart", restarts=1), "restarting"),
         (unit(restarts=40, started=NOW - 3 * 86400), "running"),
         (unit(restarts=4, started=NOW - 2), "looping"),
-        (unit(restarts_per_minute=20.0), "looping"),
+        (unit(restarts=1, restarts_per_minute=20.0), "looping"),
+        (unit(restarts=0, restarts_per_minute=20.0), "running"),  # restarted by hand
         (unit(active="activating", sub="start"), "starting"),
         (unit(active="deactivating", sub="stop-sigterm"), "stopping"),
         (failed_unit("mail-worker@1.service"), "failed"),
@@ -37,13 +38,13 @@ def test_state_of_an_instance(given: Unit, state: WorkerState) -> None:
 
 
 def test_missing_instance_is_a_row_that_says_missing() -> None:
-    workers = unit_workers(MAIL, (unit("mail-worker@1.service"), unit("mail-worker@3.service")), (), NOW)
+    workers = unit_workers(MAIL, seen_of((unit("mail-worker@1.service"), unit("mail-worker@3.service")), ()), NOW)
     assert [(w.name, w.state) for w in workers] == [("@1", "running"), ("@2", "missing"), ("@3", "running")]
 
 
 def test_instances_beyond_the_desired_set_are_shown_in_numeric_order() -> None:
     units = tuple(unit(f"mail-worker@{n}.service") for n in (1, 2, 3, 10, 7))
-    workers = unit_workers(MAIL, units, (), NOW)
+    workers = unit_workers(MAIL, seen_of(units, ()), NOW)
     assert [w.name for w in workers] == ["@1", "@2", "@3", "@7", "@10"]
     assert [w.desired for w in workers] == [True, True, True, False, False]
 

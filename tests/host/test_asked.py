@@ -25,6 +25,7 @@ from console.host.journal import LONGEST_TEXT, line_of, problem_of
 from console.host.logs import BATCH_LINES, KEPT_LINES, LogFollows
 from console.host.processes import Scanner
 from console.host.protocol import (
+    PROTOCOL,
     FollowLog,
     HostUpdate,
     LogUpdate,
@@ -38,7 +39,7 @@ from console.host.secrets import masked_command, masked_file
 from console.host.trees import AT_MOST, tree_of_group, trees_of_host
 from tests.host.live import until
 
-HELLO = Hello(protocol=1, version="0", host="h", boot_id="b", user="root", uid=0, manager="system")
+HELLO = Hello(protocol=PROTOCOL, version="0", host="h", boot_id="b", user="root", uid=0, manager="system")
 
 
 def _entry(**fields: object) -> bytes:

@@ -164,7 +164,7 @@ async def test_ready_gives_up_in_time() -> None:
 
 
 async def test_a_failing_callback_is_not_lost() -> None:
-    def fails() -> None:
+    def fails(at_once: bool) -> None:
         raise RuntimeError("the callback failed")
 
     client = HostClient([], on_change=fails)

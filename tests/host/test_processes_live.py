@@ -35,6 +35,7 @@ async def test_the_process_of_a_unit(demo_host: DemoHost, template: Template) ->
         helper = processes(client.facts, unit="probe@1.service", role="")[0]
         assert helper.ppid == main.ident.pid and not helper.main
         assert helper.ident.pid in main.children
+        await client.look_up((main.ident.pid,))  # of holders of jobs it is known to the second
         await until(lambda: (processes(client.facts, role="probe")[0].idle_for or 0) > 1, what="idle time grows")
         assert processes(client.facts, role="probe")[0].cpu == 0
 

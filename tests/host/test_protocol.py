@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.errors import HostError, Problem
-from console.fleet.model import Hello, Ident, Process, Role, Unit
+from console.fleet.model import Hello, Ident, PidState, Process, Role, Unit
 from console.host import protocol
 from console.host.deltas import MEMORY_STEP, Told, settle, settle_share
 from console.host.facts import Keeper, natural
-from console.host.protocol import Greeting, Lines, ProcessesUpdate, UnitsUpdate, Watch
+from console.host.protocol import Greeting, HoldersUpdate, Lines, ProcessesUpdate, UnitsUpdate, Watch
 
-HELLO = Hello(protocol=1, version="0.1.0", host="wrk01", boot_id="b", user="root", uid=0, manager="system")
+_VERSION = protocol.PROTOCOL
+HELLO = Hello(protocol=_VERSION, version="0.1.0", host="wrk01", boot_id="b", user="root", uid=0, manager="system")
 
 
 def _process(pid: int, idle: float | None = None) -> Process:
@@ -44,8 +45,9 @@ def test_whatever_is_no_message_is_a_host_error(data: bytes) -> None:
 
 
 def test_another_version_is_named_whatever_else_it_changed() -> None:
-    with pytest.raises(HostError, match="speaks protocol 2, this console speaks 1"):
-        protocol.decode(b'{"type":"hello","hello":{"protocol":2,"machine":{}},"more":1}')
+    for other in (protocol.PROTOCOL - 1, protocol.PROTOCOL + 1):
+        with pytest.raises(HostError, match=f"speaks protocol {other}, this console speaks {protocol.PROTOCOL}; inst"):
+            protocol.decode(b'{"type":"hello","hello":{"protocol":%d,"machine":{}},"more":1}' % other)
     assert protocol.decode(protocol.encode(Greeting(HELLO))) == Greeting(HELLO)
 
 
@@ -126,7 +128,45 @@ def test_idle_times_age_without_being_told() -> None:
     keeper.update(ProcessesUpdate(taken=100.0, full=True, items=(_process(1, 3.0), _process(2))))
     keeper.update(ProcessesUpdate(taken=110.0, items=(_process(2, 0.0),)))
     keeper.update(ProcessesUpdate(taken=112.0))
+    keeper.update(HoldersUpdate(taken=112.0, full=True, items=(PidState(pid=1), PidState(pid=2))))
     assert [each.idle_for for each in keeper.facts.processes.value or ()] == [15.0, 2.0]
+    keeper.update(ProcessesUpdate(taken=114.0))
+    assert [each.idle_for for each in keeper.facts.processes.value or ()] == [17.0, 4.0]
+
+
+def test_what_did_not_change_is_not_made_anew() -> None:
+    keeper = Keeper()
+    keeper.update(ProcessesUpdate(taken=100.0, full=True, items=(_process(1, 3.0), _process(2))))
+    keeper.update(UnitsUpdate(taken=100.0, full=True, items=(Unit(name="a@2.service"), Unit(name="a@10.service"))))
+    units, processes = keeper.facts.units.value, keeper.facts.processes.value
+    keeper.update(ProcessesUpdate(taken=109.0))
+    keeper.update(UnitsUpdate(taken=112.0))
+    assert keeper.facts.units.value is units and keeper.facts.processes.value is processes
+    keeper.update(ProcessesUpdate(taken=112.0))
+    aged = keeper.facts.processes.value or ()
+    assert [each.idle_for for each in aged] == [13.0, None]  # of others than holders of jobs: in steps
+    keeper.update(ProcessesUpdate(taken=119.0))
+    assert keeper.facts.processes.value is aged
+    keeper.update(UnitsUpdate(taken=113.0, items=(Unit(name="a@2.service", sub="running"),)))
+    assert [unit.sub for unit in keeper.facts.units.value or ()] == ["running", "dead"]
+
+
+def test_only_states_are_seen_at_once() -> None:
+    keeper = Keeper()
+    worker = Unit(name="a@1.service", active="active", sub="running", main_pid=5)
+    again = Unit(name="a@1.service", active="activating", sub="auto-restart", restarts=1)
+    assert keeper.update(UnitsUpdate(taken=1.0, full=True, items=(worker,), partial=True))
+    assert keeper.update(UnitsUpdate(taken=1.1, full=True, items=(worker,)))
+    said = msgspec.structs.replace(worker, status_text="idle", memory_now=70)
+    assert not keeper.update(UnitsUpdate(taken=2.0, items=(said,)))
+    assert keeper.update(UnitsUpdate(taken=3.0, items=(again,)))
+    loops = msgspec.structs.replace(worker, restarts=2, restarts_per_minute=20.0)
+    assert keeper.update(UnitsUpdate(taken=4.0, items=(loops,)))
+    assert not keeper.update(UnitsUpdate(taken=5.0, items=(msgspec.structs.replace(again, restarts_per_minute=20.0),)))
+    failed = Unit(name="a@1.service", active="failed", sub="failed", restarts_per_minute=20.0)
+    assert keeper.update(UnitsUpdate(taken=6.0, items=(failed,)))
+    assert keeper.update(UnitsUpdate(problem=Problem("list units", "no bus")))
+    assert not keeper.update(UnitsUpdate(problem=Problem("list units", "no bus")))
 
 
 def test_a_dead_agent_is_told_of_by_every_reading() -> None:

@@ -128,7 +128,7 @@ async def test_a_reload_of_many_units_does_not_flap(demo_host: DemoHost, templat
     await inside(demo_host, "systemctl start " + " ".join(f"probe@{number}" for number in instances))
     seen: list[HostFacts] = []
     async with agent(demo_host, [role(name, instances)]) as client:
-        client.on_change = lambda: seen.append(client.facts)
+        client.on_change = lambda _: seen.append(client.facts)
         await until(lambda: sum(each.active == "active" for each in client.facts.units.value or ()) == 60)
         before = client.facts.units.taken
         seen.clear()

@@ -153,7 +153,7 @@ def test_the_own_preset_is_there_and_its_indexes_are_those_of_the_schema() -> No
         (('zone = "America/New_York"', ""), 'zone: nothing; expected a zone such as "Europe/Berlin"'),
         (('at = "m.delivered_at"', ""), "lease.at: nothing; expected an expression, for the kind claimed"),
         (("timeout = 3600", ""), "lease.timeout: nothing; expected seconds"),
-        (("{now}", "{today}"), "states.waiting.due: {today}; expected one of {schema}, {now}, {table}"),
+        (("{now}", "{today}"), "states.waiting.due: {today}; expected one of {schema}, {schema_name}, {now}"),
         (('id = "m.id"', 'identity = "m.id"'), "fields: Object contains unknown field `identity`"),
         (('id = "m.id"', ""), "fields.id: nothing; expected an expression"),
         (("[fields]", "[fields"), "not TOML"),
@@ -173,12 +173,12 @@ def test_an_unknown_preset_names_those_there_are() -> None:
 
 def test_a_name_of_a_schema_and_a_queue_cannot_break_out() -> None:
     preset = presets.parse(SKETCHES["pgmq"].preset)
-    text = Reads(preset, 'jobs"; DROP TABLE x; --', queues=["a'; DROP TABLE y; --"]).running().as_string(None)
+    text = Reads(preset, 'jobs"; DROP TABLE x; --', queues=["a'; DROP TABLE y; --"]).running(["q"])[0].as_string(None)
     assert '"jobs""; DROP TABLE x; --"."q_a\'; DROP TABLE y; --"' in text
     assert "SELECT 'a''; DROP TABLE y; --'::text AS queue" in text
 
 
 @given(st.text(max_size=60))
 def test_a_holder_text_never_raises(text: str) -> None:
-    holder = holder_of((None, None, None, None, None, text), presets.parse(SKETCHES["delayed-job"].preset))
+    holder = holder_of((None, None, None, None, None, text, None, None), presets.parse(SKETCHES["delayed-job"].preset))
     assert holder is None or holder.text == text

@@ -11,7 +11,7 @@ import pytest
 
 from console.fleet.model import Count, QueueCounts, Role, TrendPoint
 from console.queue.ladder import SHARE, Asked, Ladder, best, estimated
-from console.queue.rows import COUNTED, count_of
+from console.queue.rows import AGES, COUNT_COLUMNS, COUNTED, count_of
 from console.queue.trends import AT_LEAST, LONGEST, ROW_CAP, SHORTEST, Trends
 from tests.queue.test_client import client_of, config, facts_of
 
@@ -140,9 +140,10 @@ def test_what_waited_is_kept_for_an_hour_and_only_when_exact() -> None:
 
 def test_large_counts_take_turns() -> None:
     ladder, asked = Ladder(), [(f"q{number}", ()) for number in range(8)]
-    assert ladder.wanted(asked) == [list(COUNTED)] * 8
+    assert ladder.wanted(asked) == [list(COUNT_COLUMNS)] * 8
     for one in asked:
-        ladder.read(one, [[10_001, 10_001], [5, 5], [5, 5], [5, 5], [10_001, 10_001], [5, 5], None, 1.0, 1.0])
+        sizes = {"waiting": 10_001, "failed": 10_001}
+        ladder.read(one, [*([sizes.get(name, 5)] * 2 for name in COUNTED), [1.0, 0], [1.0, 0]], 0.0)
     seen: dict[tuple[Asked, str], int] = {}
     for _ in range(10):
         wanted = ladder.wanted(asked)
@@ -157,7 +158,7 @@ def test_large_counts_take_turns() -> None:
         for one, names in zip(asked, wanted, strict=True):
             sizes = {name: 7_000 if name in ("waiting", "failed") else 5 for name in names}
             row = [[sizes[name], sizes[name]] if name in sizes else None for name in COUNTED]
-            assert ladder.read(one, [*row, 1.0, 1.0])["waiting"] is not None
+            assert ladder.read(one, [*row, [1.0, 0], [1.0, 0]], 0.0)["waiting"] is not None
         for key in large:
             seen[key] = seen.get(key, 0) + 1
     assert len(seen) == 16
@@ -169,27 +170,64 @@ def test_the_share_follows_what_counting_takes() -> None:
     def poll(seconds: float) -> int:
         wanted = ladder.wanted(asked)
         for one, names in zip(asked, wanted, strict=True):
-            ladder.read(one, [*([900, 900] if name in names else None for name in COUNTED), 1.0, 1.0])
+            row = [[900, 900] if name in names else None for name in COUNTED]
+            ladder.read(one, [*row, [1.0, 0], [1.0, 0]], 0.0)
         ladder.took(seconds)
-        return sum(map(len, wanted))
+        return sum(len(set(names) & set(COUNTED)) for names in wanted)
 
-    assert (poll(3.0), poll(0.3)) == (56, 56)
+    assert (poll(3.0), poll(0.3)) == (64, 64)
     for _ in range(5):
         few = poll(0.1)
     assert 1 <= few <= 2
     for _ in range(12):
         many = poll(0.001)
-    assert many == 56
+    assert many == 64
 
 
 def test_what_took_too_long_is_asked_for_less() -> None:
     ladder = Ladder()
-    assert (ladder.wanted([ONE]), ladder.cap) == ([list(COUNTED)], 10_000)
+    assert (ladder.wanted([ONE]), ladder.cap) == ([list(COUNT_COLUMNS)], 1_000)
     ladder.gave_up()
-    assert (ladder.wanted([ONE]), ladder.cap) == ([list(COUNTED)], 1_000)
-    found = ladder.read(ONE, [[9, 1_001], *[[3, 3]] * (len(COUNTED) - 1), 1.0, 1.0])
+    assert (ladder.wanted([ONE]), ladder.cap) == ([list(COUNT_COLUMNS)], 100)
+    found = ladder.read(ONE, [[9, 101], *[[3, 3]] * (len(COUNTED) - 1), [1.0, 0], [1.0, 0]], 0.0)
     assert (count_of(found["waiting"]), count_of(found["running"])) == (Count(9, "at-least"), Count(3))
-    assert (ladder.wanted([ONE]), ladder.cap) == ([list(COUNTED)], 10_000)
+    assert ladder.rest([ONE], 1.0) == []
+    assert (ladder.wanted([ONE]), ladder.cap) == ([list(COUNT_COLUMNS)], 10_000)
+
+
+def test_the_first_counts_go_on_at_once_when_they_were_quick() -> None:
+    ladder = Ladder()
+    ladder.wanted([ONE])
+    ladder.read(ONE, [[1_001, 1_001], *[[3, 3]] * (len(COUNTED) - 1), [1.0, 0], [1.0, 0]], 0.0)
+    assert (ladder.rest([ONE], 0.01), ladder.cap) == ([["waiting"]], 10_000)
+    found = ladder.read(ONE, [[4_000, 4_000], *[None] * (len(COUNT_COLUMNS) - 1)], 1.0)
+    assert (count_of(found["waiting"]), count_of(found["running"])) == (Count(4_000), Count(3))
+    assert ladder.rest([ONE], 0.01) == []
+
+
+def test_a_type_that_is_rare_is_looked_for_in_turn_and_its_age_grows_meanwhile() -> None:
+    ladder, asked = Ladder(), [(f"q{number}", ("t",)) for number in range(8)]
+    ladder.wanted(asked)
+    for one in asked:
+        ladder.read(one, [*[[3, 3]] * len(COUNTED), [None, 1_000], [70.0, 1_000]], 100.0)
+    looked: list[int] = []
+    for second in range(1, 9):
+        wanted = ladder.wanted(asked)
+        looked.append(sum(name in AGES for names in wanted for name in names))
+        for one, names in zip(asked, wanted, strict=True):
+            ages = [[None, 1_000] if name in names else None for name in AGES]
+            found = ladder.read(one, [*[[3, 3]] * len(COUNTED), *ages], 100.0 + second)
+            assert found["oldest_waiting"] is None
+            assert found["last_finished"] in (None if "last_finished" in names else 70.0 + second, None)
+        ladder.took(0.1)
+    assert looked[0] == 15
+    assert looked[-1] == 1
+
+
+def test_what_is_estimated_is_not_counted() -> None:
+    ladder = Ladder()
+    assert "done" not in ladder.wanted([ONE], {ONE})[0]
+    assert "done" in ladder.wanted([ONE])[0]
 
 
 def test_the_best_that_is_known() -> None:
@@ -235,6 +273,7 @@ async def test_a_rare_type_is_counted_among_so_many_rows_only(database: str, db:
            FROM generate_series(1, 30000) AS i"""
     )
     async with client_of(config(database, *ROLES)) as client:
+        client._ladder.rest = lambda asked, seconds: []  # type: ignore[method-assign]  # as when that took long
         (_, rare, _) = (await facts_of(client)).counts
         assert rare.waiting == Count(1, "at-least")
         (_, rare, _) = (await facts_of(client)).counts

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 from console.errors import Problem, WorktopError
+from console.fleet.diagnosis.model import Diagnosis
 from console.fleet.model import Claim, Fleet, HostDetail, Job, JobPage, JobQuery, LogLine, UnitDetail
+from console.tui.feed import Acting
 from tests import examples
+from tests.tui.still_actions import StillActions
 
 T = TypeVar("T")
 Answer: TypeAlias = T | WorktopError | None
@@ -45,8 +48,11 @@ class StillFeed:
         self.host_answer: Answer[HostDetail] = examples.host_detail()
         self.job_answer: Answer[tuple[Job | None, Claim | None]] = (None, None)
         self.pages: Callable[[JobQuery], Answer[JobPage]] = lambda query: JobPage()
+        self.actions: Acting | None = StillActions()
         self.log_answer: Answer[tuple[LogLine, ...]] = examples.log_lines()
         self.follows: list[StillFollow] = []
+        self.diagnosis_answer: Answer[tuple[Diagnosis, ...]] = examples.diagnoses()
+        self.diagnosed: list[str] = []  # "mail", "mail mail-worker@1.service", "job 12"
         self.asked: list[str] = []  # units whose detail was asked for
         self.queries: list[JobQuery] = []
 
@@ -71,6 +77,14 @@ class StillFeed:
 
     async def refresh(self) -> None:
         self.refreshed += 1
+
+    async def diagnose(self, role: str, key: str = "") -> tuple[Diagnosis, ...]:
+        self.diagnosed.append(f"{role} {key}".strip())
+        return await self._answer(self.diagnosis_answer)
+
+    async def diagnose_job(self, job_id: str) -> tuple[Diagnosis, ...]:
+        self.diagnosed.append(f"job {job_id}")
+        return await self._answer(self.diagnosis_answer)
 
     async def unit_detail(self, name: str) -> UnitDetail:
         self.asked.append(name)

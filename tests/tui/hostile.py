@@ -23,7 +23,16 @@ HOSTILE = (
     "\ud800 lone",
     "\\[x] $error {x} %s",
 )
-_KEEP = {"state", "severity", "verdict", "kind", "manager"}  # values of a closed set are no text from outside
+_KEEP = {
+    "state",
+    "severity",
+    "verdict",
+    "kind",
+    "manager",
+    "risk",
+    "reversible",
+    "late_finish",
+}  # values of a closed set are no text from outside
 
 
 def spoil(value: Any, text: str, name: str = "") -> Any:

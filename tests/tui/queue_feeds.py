@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
+
 from console.errors import QueueError, WorktopError
-from console.fleet.model import Claim, Count, Fleet, Holder, Job, JobPage, JobQuery, Trend, TrendPoint
+from console.fleet.model import Account, Claim, Count, Fleet, Holder, Job, JobPage, JobQuery, Trend, TrendPoint
 from console.tui.app import ConsoleApp
-from tests.examples import BOOT, NOW
+from tests.examples import BOOT, NOW, M
 from tests.tui.feeds import StillFeed
 from tests.tui.pilots import Driven
 
@@ -112,12 +114,34 @@ def made_trend(queue: str, minutes: int = 60, unknown: range = range(20, 27)) ->
     )
 
 
+def with_trends(fleet: Fleet) -> Fleet:
+    """The fleet with trends of all roles but the last."""
+    assert fleet.queue is not None
+    roles = tuple(msgspec.structs.replace(s, trend=made_trend(s.role.name)) for s in fleet.roles[:-1])
+    queue = msgspec.structs.replace(fleet.queue, trends_taken=NOW - 4)
+    return msgspec.structs.replace(
+        fleet, roles=(*roles, msgspec.structs.replace(fleet.roles[-1], trend=None)), queue=queue
+    )
+
+
+def with_accounts(fleet: Fleet) -> Fleet:
+    """The fleet with two accounts, one near its limit."""
+    assert fleet.host is not None
+    accounts = (
+        Account(user="root", uid=0, processes=61, tasks=150, memory=300 * M),
+        Account(
+            user="deploy", uid=1000, processes=120, tasks=900, limit=1000, limit_source="RLIMIT_NPROC", memory=700 * M
+        ),
+    )
+    return msgspec.structs.replace(fleet, host=msgspec.structs.replace(fleet.host, accounts=accounts))
+
+
 @asynccontextmanager
 async def console_on(
     feed: StillFeed, size: tuple[int, int] = (80, 24), *keys: str, **options: Any
 ) -> AsyncIterator[Driven]:
     """The console on this feed; the keys are pressed first."""
-    app = ConsoleApp(feed, clock=lambda: NOW, **options)
+    app = ConsoleApp(feed, **({"clock": lambda: NOW} | options))
     async with app.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()
         driven = Driven(app, feed, pilot)

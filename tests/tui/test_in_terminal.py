@@ -68,7 +68,7 @@ def test_what_it_draws_and_how_it_follows_the_size(tmp_path: Path) -> None:
         screen = terminal.wait_for("FINDINGS  3 errors  3 warnings  1 note")
         assert "thumbnails  1/4 ≤6 ●↻××" in screen
         assert "⏎ retire the launcher" in screen
-        assert screen.rstrip().endswith("d evidence")
+        assert "9Audit  q quit  ? help  ⏎ open" in screen.splitlines()[-1]
         terminal.resize(120, 40)
         terminal.wait_for("1 start-limit 1 oom")
         terminal.resize(40, 15)
@@ -77,7 +77,7 @@ def test_what_it_draws_and_how_it_follows_the_size(tmp_path: Path) -> None:
         terminal.resize(200, 50)
         terminal.wait_for("LAST END")
         terminal.resize(80, 24)
-        terminal.wait(lambda text: "LAST END" not in text and "d evidence" in text)
+        terminal.wait(lambda text: "LAST END" not in text and "9Audit" in text)
         terminal.keys("Tab", "Enter")
         terminal.wait_for("finding 1 of 7")
         terminal.keys("Escape")
@@ -116,9 +116,9 @@ def test_a_walk_over_the_screens_by_keyboard(tmp_path: Path, term: str) -> None:
         terminal.wait(lambda text: "2 marked" in text and "/cron" in text)
         terminal.resize(40, 15)
         terminal.keys("x")
-        terminal.wait_for("nothing here changes")
+        terminal.wait_for("ACTIONS  2 marked")
         terminal.keys("Escape")
-        terminal.wait(lambda text: "nothing here changes" not in text)
+        terminal.wait(lambda text: "ACTIONS" not in text)
         terminal.resize(80, 24)
         terminal.keys("1")
         terminal.wait_for("FINDINGS")
@@ -210,7 +210,7 @@ def test_it_can_be_suspended_and_brought_back(tmp_path: Path) -> None:
         terminal.keys("C-z")
         terminal.wait(lambda _: not terminal.on_alternate_screen() and terminal.cursor_visible())
         terminal.line("fg")
-        terminal.wait(lambda text: terminal.on_alternate_screen() and "FINDINGS" in text and "d evidence" in text)
+        terminal.wait(lambda text: terminal.on_alternate_screen() and "FINDINGS" in text and "9Audit" in text)
         terminal.keys("q")
         terminal.wait(lambda _: not terminal.on_alternate_screen())
         terminal.assert_whole()

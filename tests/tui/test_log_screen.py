@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -51,11 +49,10 @@ async def test_80_by_24() -> None:
         assert driven.feed.follows[0].units == ("mail-worker@*.service",)
 
 
-@pytest.mark.parametrize("size", [(40, 15), (120, 40)])
-async def test_other_sizes(size: tuple[int, int]) -> None:
-    async with console(example_fleet(), size) as driven:
+async def test_40_by_15() -> None:
+    async with console(example_fleet(), (40, 15)) as driven:
         await driven.press("5")
-        assert ("× error  job 918251" in driven.text()) == (size[0] > 60)
+        assert "× error  job 918251" not in driven.text()
         assert "@2 × " in driven.text()
 
 
@@ -175,9 +172,11 @@ async def test_no_roles() -> None:
         assert "no role has a unit, so there is no log to follow" in driven.text()
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-async def test_hostile_lines_are_shown_and_not_obeyed(text: str, tmp_path: Path) -> None:
+async def test_hostile_lines_are_shown_and_not_obeyed() -> None:
     async with console(example_fleet()) as driven:
-        driven.feed.log_answer = (LogLine(at=NOW, unit=f"mail-worker@{text}.service", text=text),)
+        driven.feed.log_answer = tuple(
+            LogLine(at=NOW, unit=f"mail-worker@{text}.service", text=text) for text in HOSTILE
+        )
         await driven.press("5")
         assert all(harmless(line) for line in driven.lines())
+        assert HOSTILE[5] in driven.text()

@@ -10,9 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from textual import events
+from textual.geometry import Region, Size
+from textual.screen import Screen
 
 from console.tui.commands import COMMANDS, SCOPE_TITLES, of
 from console.tui.crash import crash_line, write_crash_log
+from console.tui.screens.audit import AuditScreen, EntryScreen
 from console.tui.screens.base import ConsoleScreen
 from console.tui.screens.evidence import EvidenceScreen
 from console.tui.screens.fleet import FleetScreen
@@ -21,11 +25,16 @@ from console.tui.screens.host import HostScreen
 from console.tui.screens.job import JobScreen
 from console.tui.screens.jobs import JobsScreen
 from console.tui.screens.log import LogScreen
+from console.tui.screens.plan import PlanScreen
+from console.tui.screens.progress import ProgressScreen
 from console.tui.screens.queue import QueueScreen
+from console.tui.screens.result import ResultScreen
 from console.tui.screens.worker import WorkerScreen
 from console.tui.screens.workers import WorkersScreen
 from console.tui.terminal import speaks_utf8, theme_for
 from console.tui.widgets.line import keys_parts
+from tests.examples import example_fleet
+from tests.tui.pilots import console
 
 ROOT = Path(__file__).parents[2]
 
@@ -119,6 +128,7 @@ def test_every_command_has_a_sentence_and_keys_of_its_own() -> None:
     assert len({command.id for command in COMMANDS}) == len(COMMANDS)
     kinds: list[type[ConsoleScreen]] = [FleetScreen, EvidenceScreen, HelpScreen, WorkersScreen, WorkerScreen]
     kinds += [LogScreen, JobsScreen, JobScreen, QueueScreen, HostScreen]
+    kinds += [PlanScreen, ProgressScreen, ResultScreen, AuditScreen, EntryScreen]
     for scopes in (kind.SCOPES for kind in kinds):
         keys = [key for command in of(*scopes) for key in command.keys]
         assert len(keys) == len(set(keys)), f"a key is bound twice in {scopes}"
@@ -133,9 +143,32 @@ def test_the_footer_never_cuts_a_key(width: int) -> None:
     text = "".join(piece for piece, _ in parts)
     assert len(text) <= width
     if width >= 70:
-        assert text.replace(" ", "").startswith("1Fleet2Workers3Jobs4Queue5Log7Host")
+        assert text.replace(" ", "").startswith("1Fleet2Workers3Jobs4Queue5Log7Host9Audit")
     elif width >= 6:
         assert text.startswith("q quit")
     words = [text[span.start : span.end] for span in spans]
     assert all(word == word.strip() for word in words)
     assert "".join(words).replace(" ", "") == text.replace(" ", "")
+
+
+async def test_resizes_that_end_where_they_began_paint_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual takes resizes that come at once for one, and for none when the size is the same in the end; but the
+    terminal has cut off its lines and columns in between.
+    """
+    async with console(example_fleet()) as driven:
+        painted: list[object] = []
+        original = driven.app._display
+
+        def display(screen: Screen[object], renderable: object) -> None:
+            painted.append(getattr(renderable, "region", None))
+            original(screen, renderable)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(driven.app, "_display", display)
+        for keys in ((), ("colon",)):
+            await driven.press(*keys)
+            painted.clear()
+            for size in (Size(60, 20), Size(80, 24)):
+                driven.app.post_message(events.Resize(size, size))
+            await driven.pilot.pause(0.05)
+            await driven.shown()
+            assert Region(0, 0, 80, 24) in painted

@@ -69,7 +69,7 @@ def test_all_of_the_evidence_is_there() -> None:
 def test_the_detail_says_when_there_is_more() -> None:
     lines = detail_lines(entries(example_fleet())[0].finding, 80, 3, UNICODE)
     assert len(lines) == 3
-    assert plain(lines[-1]).strip() == "↓ 5 more lines: d"
+    assert plain(lines[-1]).strip() == "↓ 5 more lines: ⏎"
 
 
 @given(st.text(max_size=200), st.integers(1, 100))

@@ -9,7 +9,7 @@ from console.errors import Problem
 from console.fleet.model import Fleet, SourceStatus
 from console.view.cells import part_columns, plain
 from console.view.glyphs import ASCII, UNICODE
-from console.view.headline import head_lines, notices, source_part, sources
+from console.view.headline import head_lines, identity, notices, source_part, sources
 from tests.examples import NOW, example_fleet
 from tests.tui.hostile import hostile_fleet
 
@@ -34,9 +34,19 @@ def test_two_lines_at_80() -> None:
 
 def test_one_line_at_200() -> None:
     (line,) = head(example_fleet(), 200)
-    assert line.startswith("worktop · wrk01 · system · deploy · app@127.0.0.1:5432/app · 16:42:07 UTC · read-only ")
+    assert line.startswith("worktop · wrk01 · system · deploy · app@127.0.0.1:5432/app · 16:42:07 UTC  ")
     assert line.endswith("  ● units now  ● processes now  ● queue now  ▲ crontabs 42 s old: not permitted")
     assert len(line) == 200
+
+
+def test_read_only_is_said_also_where_it_is_narrow() -> None:
+    for width, said in (
+        (200, "worktop · wrk01 · system · deploy · app@127.0.0.1:5432/app · 16:42:07 UTC · read-only"),
+        (80, "worktop · wrk01 · deploy · app@127.0.0.1:5432/app · 16:42:07 UTC · read-only"),
+        (42, "worktop · wrk01 · 16:42:07 UTC · read-only"),
+    ):
+        line = plain(identity(example_fleet(), NOW, width, UNICODE, True))
+        assert line.rstrip() == said
 
 
 def test_narrow() -> None:

@@ -66,10 +66,10 @@ def test_stuck_jobs_say_why() -> None:
     query = JobQuery(state="stuck", sort="overdue", descending=True)
     text = job_grid([row, *rows("stuck", 1)], query, 120, LOOK).text()
     assert text == (
-        "JOB    ROLE       TYPE    OVERDUE↓ HOLDER                VERDICT WHY\n"
-        "918233 thumbnails resize     31:02 nobody                DEAD    unit killed by its memory limit 31 min ago; "
-        "pid 812 is…\n"
-        "1      reports    monthly     1:00 mail-worker@1 pid 812 ?       not judged yet: Enter asks"
+        "JOB    ROLE       TYPE    OVERDUE↓ HOLDER                VERDICT RECLAIMS WHY\n"
+        "918233 thumbnails resize     31:02 nobody                DEAD           – unit killed by its memory limit "
+        "31 min ago; p…\n"
+        "1      reports    monthly     1:00 mail-worker@1 pid 812 ?              – not judged yet: Enter asks"
     )
 
 
@@ -78,7 +78,7 @@ def test_stuck_jobs_say_why() -> None:
     [
         ("waiting", "id role type waits attempts priority error", "id role type waits"),
         ("running", "id role type runs lease attempts verdict holder", "id type runs verdict"),
-        ("stuck", "id role type overdue verdict why", "id role type overdue verdict"),
+        ("stuck", "id role overdue holder verdict why", "id role overdue verdict"),
         ("failed", "id role type finished attempts error", "id type finished error"),
         ("done", "id role type finished took attempts", "id role type finished took"),
     ],

@@ -35,6 +35,12 @@ _STUCK: dict[Verdict, tuple[Severity, str, str, str]] = {
         "Find the holder on its own host first; nothing here proves that it is dead.",
         "look at the holder",
     ),
+    "FINISHED_BUT_CLAIMED": (
+        "warning",
+        "ended, but still claimed",
+        "Look at the job: its end is on record, so to return it to waiting would run it again.",
+        "look at the job",
+    ),
 }
 
 
@@ -42,7 +48,7 @@ def no_progress(status: RoleStatus, fleet: Fleet) -> Iterable[Finding]:
     """Workers live, jobs wait, and none has finished for longer than the role's limit."""
     counts, role = status.queue, status.role
     alive = [worker for worker in status.workers if worker.state in ALIVE_STATES]
-    if counts is None or not alive or counts.waiting.n == 0:
+    if counts is None or not alive or counts.waiting.n == 0 or not counts.ends_told:
         return ()
     if (counts.oldest_waiting or 0) < role.progress_limit:
         return ()

@@ -13,6 +13,8 @@ from console.tui.commands import Scope
 from console.tui.widgets.line import KeyLine, Line
 from console.view.cells import Part, cell
 from console.view.headline import clock_text, head_lines
+from console.view.offers import Offer
+from console.view.progress import work_line
 
 if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
@@ -29,10 +31,14 @@ class Paused(NamedTuple):
 
 
 class Doing(NamedTuple):
-    """Something that can be done with the selection: an entry of the menu (x). None exists yet."""
+    """Something that can be done with the selection: an entry of the menu (x)."""
 
     label: str
-    action: str  # of the screen
+    action: str  # of the screen; "" : it is the offer
+    keys: str = ""
+    help: str = ""  # why it cannot be done, when it cannot
+    able: bool = True
+    offer: Offer | None = None
 
 
 class ConsoleScreen(Screen[None]):
@@ -42,6 +48,7 @@ class ConsoleScreen(Screen[None]):
     """
 
     SCOPES: ClassVar[tuple[Scope, ...]] = ("console",)
+    TELLS_OF_WORK: ClassVar[bool] = True  # an action that runs has a line in the head
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,6 +84,9 @@ class ConsoleScreen(Screen[None]):
         width, height = self.size
         most = 0 if height < _ANY_FRAME else 1 if height < _HEAD_IN_TWO else 2
         lines = head_lines(app.fleet, app.clock(), width, app.glyphs, app.read_only, most)
+        run = app.desk.run
+        if run is not None and self.TELLS_OF_WORK and most:
+            lines = (*lines, work_line(run, app.clock(), width, app.glyphs))
         self.head_line.show(lines, app.tones)
 
     def show_foot(self) -> None:
@@ -109,9 +119,13 @@ class ConsoleScreen(Screen[None]):
     def asked_again(self) -> None:
         """The person wants everything asked again now (ctrl+r): ask again for what is the screen's own."""
 
-    def doings(self) -> tuple[Doing, ...]:
-        """What can be done with the selection."""
+    def offers(self) -> tuple[Offer, ...]:
+        """What can be asked for with the selection."""
         return ()
+
+    def doings(self) -> tuple[Doing, ...]:
+        """What can be done with the selection, for the menu."""
+        return self.console_app.desk.doings(self.offers())
 
     def selection_text(self) -> str:
         """What the menu is about, a few safe words."""
@@ -132,6 +146,16 @@ class ConsoleScreen(Screen[None]):
         return max(0, self.size.height - taken)
 
     # --- commands --------------------------------------------------------------------------------------------
+
+    def action_act(self, id: str) -> None:
+        """Ask for a plan of this action for the selection."""
+        offers = self.offers()
+        offer = next((offer for offer in offers if offer.id == id), None)
+        if offer is not None:
+            self.console_app.desk.open(offer)
+        else:
+            able = ", ".join(offer.id for offer in offers if not offer.lacking)
+            self.notify(f"no {id} here" + (f"; x has {able}" if able else ""), markup=False, timeout=3)
 
     def action_pause(self) -> None:
         """Freeze the rows, or go on."""
@@ -160,6 +184,9 @@ class ConsoleScreen(Screen[None]):
         self._ready = False
 
     def on_resize(self, event: events.Resize) -> None:
+        # Textual paints only what it placed elsewhere: nothing, when several resizes that came at once end where they
+        # began. But the terminal has cut off lines and columns in between.
+        self.console_app.paint_anew()
         self.show()
 
     def on_screen_resume(self) -> None:

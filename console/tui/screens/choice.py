@@ -14,13 +14,14 @@ from textual.widget import Widget
 from console.text import fit, pad
 from console.tui.commands import bindings
 from console.tui.widgets.line import Line
-from console.view.cells import Part, cell, columns
+from console.view.cells import Part, cell, columns, wrap
 
 if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
 
 _WIDEST = 76
 _TALLEST = 14  # entries
+_HELP_LINES = 4
 
 
 class Entry(NamedTuple):
@@ -30,10 +31,13 @@ class Entry(NamedTuple):
     keys: str
     help: str
     action: str
+    able: bool = True  # False: shown dimmed
 
 
 class Entries(Line):
     """The entries; a click takes one."""
+
+    ALLOW_SELECT = False
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
@@ -110,7 +114,7 @@ class ChoiceScreen(ModalScreen[str | None]):
         window.styles.width = width
         self._head.show((cell(((f" {self.heading()}", "head"),), width).parts,), app.tones)
         lines: list[tuple[Part, ...]] = []
-        names = max((columns(entry.label) for entry in self._found), default=0)
+        names = min(max((columns(entry.label) for entry in self._found), default=0), width * 2 // 3)
         keys = max((columns(entry.keys) for entry in self._found), default=0)
         for number, entry in enumerate(self._found[self._top : self._top + room], self._top):
             label = pad(entry.label, names)
@@ -119,15 +123,29 @@ class ChoiceScreen(ModalScreen[str | None]):
                 lines.append(cell(((f"{text}{entry.help}", "sorted"),), width).parts)
             else:
                 help = fit(entry.help, max(0, width - columns(text)))
-                lines.append(
-                    cell(((f" {label}  ", ""), (f"{pad(entry.keys, keys)}  ", "key"), (help, "dim")), width).parts
-                )
+                name: Part = (f" {label}  ", "" if entry.able else "dim")
+                key: Part = (f"{pad(entry.keys, keys)}  ", "key" if entry.able else "dim")
+                lines.append(cell((name, key, (help, "dim")), width).parts)
         if not lines:
             lines.append(cell(((f" {self.nothing()}", "note"),), width).parts)
         self._lines.show(tuple(lines), app.tones)
         more = len(self._found) - room
         hint = f" {app.glyphs.enter} run  Esc back" + (f"  {more} more" if more > 0 else "")
-        self._hint.show((cell(((hint, "dim"),), width).parts,), app.tones)
+        below = self._cut_help(width, 4 + names + keys + 1)
+        self._hint.show((*below, cell(((hint, "dim"),), width).parts), app.tones)
+
+    def _cut_help(self, width: int, before: int) -> tuple[tuple[Part, ...], ...]:
+        """The label and the help of the chosen entry in lines of their own, where they were cut."""
+        entry = self._found[self._at] if self._found else None
+        if entry is None or before + columns(entry.help) <= width:
+            return ()
+        said: tuple[Part, ...] = (
+            ("  ", ""),
+            (f"{entry.label}: ", "strong"),
+            (entry.help, "" if entry.able else "warn"),
+        )
+        room = max(0, self.size.height - 6 - min(len(self._found), _TALLEST))
+        return tuple(cell(line, width).parts for line in wrap(said, width - 1, 2)[: min(room, _HELP_LINES)])
 
     def action_move(self, by: int) -> None:
         """Go to another entry."""

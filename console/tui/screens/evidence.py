@@ -15,6 +15,7 @@ from console.tui.widgets.line import Line
 from console.tui.widgets.pager import Pager
 from console.view.cells import Part, cell, plain, safe
 from console.view.findings import TONES, Entry, entries, evidence_lines
+from console.view.offers import Offer, find_role, role_offers
 
 _WIDEST = 110  # longer lines are hard to read
 
@@ -22,8 +23,8 @@ _WIDEST = 110  # longer lines are hard to read
 class EvidenceScreen(ConsoleScreen):
     """One finding; it stays on the screen when it is no longer the case, and says so."""
 
-    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "pager", "evidence")
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("evidence")]
+    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "pager", "evidence", "acts")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("evidence", "acts")]
 
     def __init__(self, entry: Entry, role: str | None) -> None:
         super().__init__()
@@ -61,8 +62,25 @@ class EvidenceScreen(ConsoleScreen):
         width = min(_WIDEST, self.size.width - 1)  # the scroll bar
         self.pager.show(evidence_lines(finding, width, app.glyphs), app.tones)
 
+    def role_in_hand(self) -> str | None:
+        return self._entry.finding.role or None
+
+    def selection_text(self) -> str:
+        return safe(self._entry.finding.what, 50)
+
+    def offers(self) -> tuple[Offer, ...]:
+        return role_offers(find_role(self.console_app.fleet, self.role_in_hand()))
+
     def copied(self) -> str:
         return "\n".join(plain(line) for line in evidence_lines(self._entry.finding, 120, self.console_app.glyphs))
+
+    def action_diagnose(self) -> None:
+        """What is wrong with its role; a finding of the host has none."""
+        from console.tui.screens.diagnosis import of_role
+
+        role = self.role_in_hand()
+        if role is not None:
+            self.app.push_screen(of_role(role))
 
     def action_step(self, by: int) -> None:
         """Go to the next or the previous finding."""

@@ -7,19 +7,24 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.widgets import DataTable
+from textual.widgets import DataTable, Input
 
 from console.fleet.model import Fleet
 from console.tui.commands import Scope, bindings
 from console.tui.screens.base import ConsoleScreen
 from console.tui.screens.evidence import EvidenceScreen
+from console.tui.widgets.filter import FilterBar
 from console.tui.widgets.line import Line
 from console.tui.widgets.table import Table
-from console.view.cells import Grid, plain, safe, wrap
+from console.view.cells import Grid, Part, part_columns, plain, safe, wrap
+from console.view.choosing import ROLE_SORTS, chosen_findings, chosen_roles, next_role_order, sorted_head
 from console.view.findings import Entry, detail_lines, entries, evidence_lines, finding_grid, title_parts
 from console.view.headline import notices
+from console.view.listing import Order, words_of
+from console.view.offers import Offer, find_role, role_offers
 from console.view.rows import role_grid
 
+_WORDS_FROM = 60  # columns from which on the filter says of what it counts
 _DETAIL_FROM = 4  # so many lines must be left over for the evidence below the findings
 
 
@@ -39,18 +44,21 @@ def split_height(height: int, roles: int, findings: int) -> tuple[int, int]:
 class FleetScreen(ConsoleScreen):
     """Roles and findings."""
 
-    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "common", "fleet", "table")
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("common", "fleet")]
+    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "common", "fleet", "table", "acts")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("common", "fleet", "acts")]
 
     def __init__(self) -> None:
         super().__init__()
         self._role: str | None = None  # findings of this role only
+        self._order = Order()  # of the roles; by no column: as they are configured
+        self._findings_order = Order()  # by "role", or by none: the worst first
         self._entries: tuple[Entry, ...] = ()
         self._heights: dict[Table, int] = {}
         self._detail_room = 0
         self._finding_lines = 0
 
         self.notice = Line(id="notice")
+        self.filter_bar = FilterBar()
         self.roles = Table(id="roles")
         self.title_line = Line(id="title", classes="title")
         self.findings = Table(id="findings", header=False, keep_first=True)
@@ -61,6 +69,7 @@ class FleetScreen(ConsoleScreen):
         yield self.head_line
         yield self.banner
         yield self.notice
+        yield self.filter_bar
         yield self.roles
         yield self.title_line
         yield self.findings
@@ -79,10 +88,13 @@ class FleetScreen(ConsoleScreen):
         most = max(0, self.size.height - 6) // 3 + 1
         told = [line for text in notices(fleet, app.glyphs) for line in wrap(((text, "note"),), width)][:most]
         self.notice.show(tuple(told), app.tones)
-        self._entries = entries(fleet, self._role) if fleet is not None else ()
-        count = len(fleet.roles) if fleet is not None else 0
+        words = words_of(self.filter_bar.text)
+        known = entries(fleet, self._role) if fleet is not None else ()
+        self._entries = chosen_findings(known, words, self._findings_order)
+        chosen = chosen_roles(fleet, words, self._order) if fleet is not None else None
+        count = len(chosen.roles) if chosen is not None else 0
         title = fleet is not None and self.size.height > 2
-        room = self.body_height - len(told) - (1 if title else 0)
+        room = self.body_height - len(told) - (1 if title else 0) - (1 if self.filter_bar.display else 0)
         spare = room - (count + 1 if count else 0) - len(self._entries)
         airy = spare > 0 and title
         lines = split_height(room - (1 if airy else 0), count, len(self._entries))
@@ -94,18 +106,28 @@ class FleetScreen(ConsoleScreen):
                 table.styles.height = given
         roles_wide = width - (1 if count + 1 > lines[0] else 0)
         findings_wide = width - (1 if len(self._entries) > lines[1] else 0)
-        self.roles.show(role_grid(fleet, roles_wide, app.glyphs) if fleet is not None else Grid(), app.tones)
+        grid = role_grid(chosen, roles_wide, app.glyphs) if chosen is not None else Grid()
+        self.roles.show(sorted_head(grid, self._order, app.glyphs), app.tones)
         self.findings.show(finding_grid(self._entries, findings_wide, app.glyphs), app.tones)
         self.title_line.set_class(airy, "airy")
         self._show_title()
         self.title_line.display = title
+        every = len(fleet.roles) if fleet is not None else 0
+        of_roles, of_findings = (" roles", " findings") if width >= _WORDS_FROM else ("", "")
+        also = f"{of_roles}, {len(self._entries)} of {len(known)}{of_findings}"
+        self.filter_bar.count(count, every, app.tones, also)
         self._show_detail(spare - 1)
 
     def _show_title(self) -> None:
         app = self.console_app
         hidden = len(self._entries) - self._finding_lines
-        parts = title_parts(self._entries, self._role, self.size.width, hidden, app.glyphs)
-        self.title_line.show((parts,), app.tones)
+        order, right = self._findings_order, list[Part]()
+        if order.key or order.descending:
+            sign = app.glyphs.down if order.descending else app.glyphs.up
+            right = [("  ", ""), (f"by {order.key}{sign}" if order.key else "worst last", "sorted")]
+        width = max(0, self.size.width - part_columns(tuple(right)))
+        parts = title_parts(self._entries, self._role, width, hidden, app.glyphs)
+        self.title_line.show(((*parts, *right),), app.tones)
 
     def _show_detail(self, room: int) -> None:
         """Where lines are left over: the evidence of the finding under the cursor."""
@@ -192,16 +214,72 @@ class FleetScreen(ConsoleScreen):
             return safe(entry.finding.what, 50) if entry is not None else ""
         return safe(self._role_under_cursor() or "", 50)
 
-    def action_describe(self) -> None:
-        """Evidence of the finding under the cursor, or of the worst finding of the role under the cursor."""
-        if self.focused is self.findings:
+    def offers(self) -> tuple[Offer, ...]:
+        return role_offers(find_role(self.shown_fleet, self.role_in_hand()))
+
+    def action_diagnose(self) -> None:
+        """What is wrong with the role under the cursor, or with that of the finding; of the host: the evidence."""
+        from console.tui.screens.diagnosis import of_role
+
+        role = self.role_in_hand()
+        if role:
+            self.app.push_screen(of_role(role))
+        elif self.focused is self.findings:
             self._describe(self._current())
-            return
-        fleet, role = self.shown_fleet, self._role_under_cursor()
-        if fleet is not None and role is not None:
-            self._describe(next(iter(entries(fleet, role)), None))
+
+    # --- filter and order ------------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        """Let the person type a filter for roles and findings."""
+        self.filter_bar.open()
+        self.show()
+
+    def action_filter_done(self) -> None:
+        """Keep the filter, go to the rows that are left."""
+        if not self.filter_bar.text:
+            self.filter_bar.close()
+        self.show()
+        self._to_rows()
+
+    def _to_rows(self) -> None:
+        self.set_focus(self.roles if self.roles.row_count or not self.findings.row_count else self.findings)
+
+    def action_sort(self) -> None:
+        """Sort the roles by the next column; where the findings have the focus, those by role or the worst first."""
+        if self.focused is self.findings:
+            self._findings_order = Order() if self._findings_order.key else Order("role")
+        else:
+            self._order = next_role_order({column.key for column in self.roles.grid.columns}, self._order)
+        self.show()
+
+    def action_invert(self) -> None:
+        """Sort the other way round."""
+        if self.focused is self.findings:
+            self._findings_order = Order(self._findings_order.key, not self._findings_order.descending)
+        elif self._order.key:
+            self._order = Order(self._order.key, not self._order.descending)
+        self.show()
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.show()
+
+    @on(DataTable.HeaderSelected, "#roles")
+    def _head_clicked(self, event: DataTable.HeaderSelected) -> None:
+        key = str(event.column_key.value)
+        if key == self._order.key:
+            self.action_invert()
+        elif key in ROLE_SORTS:
+            self._order = Order(key, ROLE_SORTS[key][1])
+            self.show()
 
     def back(self) -> bool:
+        if self.filter_bar.display:
+            self.filter_bar.close()
+            self.show()
+            self._to_rows()
+            return True
         if self._role is None:
             return False
         self._filter(None)

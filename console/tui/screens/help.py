@@ -33,8 +33,9 @@ _COLUMNS: tuple[tuple[str, str], ...] = (
 
 def help_lines(width: int, glyphs: Glyphs, first: tuple[Scope, ...] = ()) -> tuple[tuple[Part, ...], ...]:
     """The help in lines of at most `width` columns, the keys of the scopes `first` at its beginning."""
-    own = [scope for scope in reversed(first) if scope != "console"]
-    lines = _keys([*own, "console"], width, glyphs)
+    own: list[Scope] = [scope for scope in reversed(first) if scope not in ("console", "acts")]
+    own += ["console", "acts"] if "acts" in first else ["console"]
+    lines = _keys(own, width, glyphs)
     lines += wrap((("SIGNS", "head"),), width)
     for state in get_args(WorkerState):
         lines += wrap((("  ", ""), (glyphs.state(state), STATE_TONES[state]), (f" {word(state)}", "")), width)
@@ -63,7 +64,7 @@ def help_lines(width: int, glyphs: Glyphs, first: tuple[Scope, ...] = ()) -> tup
         (("Environment: WORKTOP_THEME=dark, light or safe; WORKTOP_GLYPHS=ascii or unicode; NO_COLOR.", ""),), width
     )
     lines.append(())
-    lines += _keys([scope for scope in SCOPE_TITLES if scope not in (*own, "console")], width, glyphs)
+    lines += _keys([scope for scope in SCOPE_TITLES if scope not in own], width, glyphs)
     return tuple(lines[:-1])
 
 
@@ -71,7 +72,7 @@ def _keys(scopes: Iterable[Scope], width: int, glyphs: Glyphs) -> list[tuple[Par
     """The keys of these scopes, an empty line after each."""
     lines: list[tuple[Part, ...]] = []
     for scope in scopes:
-        commands = of(scope)
+        commands = [command for command in of(scope) if command.keys]  # the menu says of the others itself
         if not commands:
             continue
         lines += wrap(((SCOPE_TITLES[scope].upper(), "head"),), width)

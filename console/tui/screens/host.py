@@ -36,8 +36,8 @@ _ACCOUNTS_SHARE = 4  # accounts take at most a quarter of the screen
 class HostScreen(ListScreen[TreeRow]):
     """Accounts above, trees below; the trees are read when the screen is opened and on ctrl+r."""
 
-    SCOPES: ClassVar[tuple[Scope, ...]] = (*LIST_SCOPES, "host")
-    BINDINGS: ClassVar[list[BindingType]] = [*LIST_BINDINGS, *bindings("host")]
+    SCOPES: ClassVar[tuple[Scope, ...]] = (*LIST_SCOPES, "described", "host")
+    BINDINGS: ClassVar[list[BindingType]] = [*LIST_BINDINGS, *bindings("described", "host")]
 
     def __init__(self) -> None:
         super().__init__()

@@ -16,6 +16,7 @@ from console.tui.screens.detail import DetailScreen
 from console.view.cells import Part, safe, wrap
 from console.view.job import folds, job_sections, title_parts
 from console.view.jobs import JobRow, role_name
+from console.view.offers import Held, Offer, job_offers
 from console.view.sections import Section
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ class JobScreen(DetailScreen, inherit_bindings=False):
     """A job of the list; until its whole row is there, what the list knows of it."""
 
     ZONE: ClassVar[tzinfo | None] = None  # of the times that are shown; None: this machine's
-    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "job", "pager")
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("job")]
+    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "job", "pager", "acts")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("job", "acts")]
 
     def __init__(self, row: JobRow, jobs: JobsScreen | None = None) -> None:
         super().__init__()
@@ -115,6 +116,16 @@ class JobScreen(DetailScreen, inherit_bindings=False):
         self.pager.scroll_home(animate=False)
         self._ask()
 
+    def action_diagnose(self) -> None:
+        """What is wrong with its holder."""
+        from console.tui.screens.diagnosis import of_job
+
+        job, claim = self._found
+        fleet = self.console_app.fleet
+        roles = tuple(status.role for status in fleet.roles) if fleet is not None else ()
+        role = claim.role if claim is not None else role_name(job, roles)
+        self.app.push_screen(of_job(job.id, role or None))
+
     def action_log(self) -> None:
         """The log of the unit that holds the job."""
         job, claim = self._found
@@ -122,6 +133,11 @@ class JobScreen(DetailScreen, inherit_bindings=False):
 
     def selection_text(self) -> str:
         return safe(f"job {self._row.job.id}", 60)
+
+    def offers(self) -> tuple[Offer, ...]:
+        fleet, (job, claim) = self.console_app.fleet, self._found
+        roles = tuple(status.role for status in fleet.roles) if fleet is not None else ()
+        return () if self._gone else job_offers([Held(job=job, role=role_name(job, roles), claim=claim)])
 
 
 def show_log_of(screen: ConsoleScreen, job: Job, claim: Claim | None) -> None:

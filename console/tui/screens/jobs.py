@@ -39,6 +39,7 @@ from console.view.jobs import (
     unlisted,
 )
 from console.view.listing import ListColumn, Look, Order
+from console.view.offers import Held, Offer, job_offers
 
 _FAR = 1_000_000_000  # rows: never near an end
 _ONE_TAB = 20  # columns
@@ -48,8 +49,8 @@ TYPED_FOR = 0.3  # seconds without another key before the filter is asked for
 class JobsScreen(ListScreen[JobRow]):
     """Jobs of a state; the queue filters, sorts and counts."""
 
-    SCOPES: ClassVar[tuple[Scope, ...]] = (*LIST_SCOPES, "jobs")
-    BINDINGS: ClassVar[list[BindingType]] = [*LIST_BINDINGS, *bindings("jobs")]
+    SCOPES: ClassVar[tuple[Scope, ...]] = (*LIST_SCOPES, "jobs", "acts")
+    BINDINGS: ClassVar[list[BindingType]] = [*LIST_BINDINGS, *bindings("jobs", "acts")]
 
     def __init__(self, state: ListedState = "waiting", role: str | None = None) -> None:
         super().__init__()
@@ -129,6 +130,9 @@ class JobsScreen(ListScreen[JobRow]):
 
     def _look(self) -> None:
         """Ask for the page beyond the cursor. Where the view is, is known only after a refresh: `_scrolled`."""
+        top, lines = int(self.table.scroll_y), max(1, self.table.size.height)
+        if not top - lines <= self.table.cursor_row <= top + 2 * lines:
+            return  # the wheel has left it: asking for its page would drop the one in sight
         cursor = max(0, self.table.cursor_row - (len(self._shown) - len(self._rows)))
         self._look_at(cursor, cursor)
 
@@ -216,6 +220,20 @@ class JobsScreen(ListScreen[JobRow]):
 
     def show_log(self, item: JobRow) -> None:
         show_log_of(self, item.job, item.claim)
+
+    def action_diagnose(self) -> None:
+        """What is wrong with the holder of the job under the cursor."""
+        from console.tui.screens.diagnosis import of_job
+
+        if (row := self.current) is not None:
+            self.app.push_screen(of_job(row.job.id, row.role or None))
+
+    def offers(self) -> tuple[Offer, ...]:
+        rows = self.selection
+        left = (
+            len(self.marked) - len(rows) if self.marked else 0
+        )  # on pages that are not kept: their tokens are unknown
+        return job_offers([Held(job=row.job, role=row.role, claim=row.claim) for row in rows], left)
 
     # --- showing -----------------------------------------------------------------------------------------------
 

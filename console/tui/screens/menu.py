@@ -1,4 +1,7 @@
-"""The menu (x): what can be done with the selection. Things that change something live here or on capital letters."""
+"""The menu (x): what can be done with the selection. Things that change something live here or on capital letters.
+
+What is not allowed stays in the list, dimmed, with the reason; taking it shows what would allow it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,11 @@ class MenuScreen(ChoiceScreen):
         return f"ACTIONS  {self._selected}".rstrip()
 
     def entries(self) -> tuple[Entry, ...]:
-        return tuple(Entry(doing.label, "", "", doing.action) for doing in self._doings)
+        """Each is taken as its number: what was selected when the menu was opened is what is meant."""
+        return tuple(
+            Entry(doing.label, doing.keys, doing.help, str(number), doing.able)
+            for number, doing in enumerate(self._doings)
+        )
 
     def nothing(self) -> str:
-        return "read-only: nothing here changes anything yet"
+        return "nothing can be done with what is selected"

@@ -13,6 +13,7 @@ from console.tui.screens.detail import DETAIL_BINDINGS, DETAIL_SCOPES, DetailScr
 from console.view.cells import Part, safe
 from console.view.headline import clock_text
 from console.view.listing import look_of
+from console.view.offers import Offer, find_role, worker_offers
 from console.view.sections import Section
 from console.view.worker import worker_sections, worker_title
 from console.view.workers import Item, worker_items
@@ -21,8 +22,8 @@ from console.view.workers import Item, worker_items
 class WorkerScreen(DetailScreen):
     """Follows the worker by its identity; when it is gone the screen keeps what it was, and says so."""
 
-    SCOPES: ClassVar[tuple[Scope, ...]] = (*DETAIL_SCOPES, "worker")
-    BINDINGS: ClassVar[list[BindingType]] = [*DETAIL_BINDINGS, *bindings("worker")]
+    SCOPES: ClassVar[tuple[Scope, ...]] = (*DETAIL_SCOPES, "worker", "acts")
+    BINDINGS: ClassVar[list[BindingType]] = [*DETAIL_BINDINGS, *bindings("worker", "acts")]
 
     def __init__(self, item: Item) -> None:
         super().__init__()
@@ -62,6 +63,16 @@ class WorkerScreen(DetailScreen):
 
     def selection_text(self) -> str:
         return safe(f"{self._item.worker.role} {self._item.worker.name}", 60)
+
+    def offers(self) -> tuple[Offer, ...]:
+        return worker_offers(self._item.claims, find_role(self.console_app.fleet, self._item.worker.role))
+
+    def action_diagnose(self) -> None:
+        """What is wrong with it."""
+        from console.tui.screens.diagnosis import of_worker
+
+        worker = self._item.worker
+        self.app.push_screen(of_worker(worker.role, worker.key, worker.name))
 
     def action_log(self) -> None:
         """The log of this worker."""

@@ -8,19 +8,20 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from console.fleet.model import Fleet
-from console.tui.commands import Scope
+from console.tui.commands import Scope, bindings
 from console.tui.screens.list import LIST_BINDINGS, LIST_SCOPES, ListScreen
 from console.view.cells import Part, safe
 from console.view.headline import notices
 from console.view.listing import ListColumn, Look
+from console.view.offers import Offer, find_role, worker_offers
 from console.view.workers import COLUMNS, OF_ONE_ROLE, Item, summary_parts, worker_items
 
 
 class WorkersScreen(ListScreen[Item]):
     """The workers of one role, or of all."""
 
-    SCOPES: ClassVar[tuple[Scope, ...]] = (*LIST_SCOPES, "workers")
-    BINDINGS: ClassVar[list[BindingType]] = LIST_BINDINGS
+    SCOPES: ClassVar[tuple[Scope, ...]] = (*LIST_SCOPES, "workers", "acts")
+    BINDINGS: ClassVar[list[BindingType]] = [*LIST_BINDINGS, *bindings("workers", "acts")]
 
     def __init__(self, role: str | None = None) -> None:
         super().__init__()
@@ -48,6 +49,12 @@ class WorkersScreen(ListScreen[Item]):
             return "no workers, and none are desired; Esc goes back, ctrl+r asks again"
         return told[0]
 
+    def offers(self) -> tuple[Offer, ...]:
+        roles = {item.worker.role for item in self.selection}
+        name = next(iter(roles)) if len(roles) == 1 else self._role
+        claims = [claim for item in self.selection for claim in item.claims]
+        return worker_offers(claims, find_role(self.shown_fleet, name))
+
     def role_in_hand(self) -> str | None:
         current = self.current
         return self._role if current is None else current.worker.role
@@ -56,6 +63,13 @@ class WorkersScreen(ListScreen[Item]):
         from console.tui.screens.worker import WorkerScreen
 
         self.app.push_screen(WorkerScreen(item))
+
+    def action_diagnose(self) -> None:
+        """What is wrong with the worker under the cursor."""
+        from console.tui.screens.diagnosis import of_worker
+
+        if (item := self.current) is not None:
+            self.app.push_screen(of_worker(item.worker.role, item.worker.key, item.worker.name))
 
     def show_log(self, item: Item) -> None:
         unit = item.worker.unit

@@ -66,12 +66,12 @@ class FilterBar(Horizontal):
         self.display = False
         self.input.value = ""
 
-    def count(self, found: int, of: int, tones: dict[Tone, Style]) -> None:
-        """Say how many match."""
+    def count(self, found: int, of: int, tones: dict[Tone, Style], also: str = "") -> None:
+        """Say how many match; `also` stands behind it."""
         if not self.display:
             return
         tone: Tone = "bad" if not found and self.input.value else "strong"
-        text = f" {grouped(found)} of {grouped(of)}"
+        text = f" {grouped(found)} of {grouped(of)}{also}"
         parts: tuple[Part, ...] = ((text, tone),)
         self._sign.show(((("/", "key"),),), tones)
         self._count.styles.width = columns(text)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.geometry import Region
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
 from console.tui.commands import SCREENS, Scope, footer_keys
-from console.view.cells import Part, Tone, columns, part_columns
+from console.tui.widgets.selecting import painted, placed, selected
+from console.view.cells import Part, Tone, columns, part_columns, plain
 
 Lines = tuple[tuple[Part, ...], ...]
 
@@ -57,8 +59,11 @@ class Line(Widget):
         if y >= len(self._lines):
             return Strip.blank(width, base)
         runs = groupby(self._lines[y], key=lambda part: part[1])
-        segments = [Segment("".join(text for text, _ in run), base + self._tones[tone]) for tone, run in runs]
-        return Strip(segments).adjust_cell_length(width, base)
+        segments = placed((("".join(text for text, _ in run), base + self._tones[tone]) for tone, run in runs), y)
+        return painted(self, Strip(segments).adjust_cell_length(width, base), y)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        return selected(selection, [plain(line) for line in self._lines])
 
 
 def changed_region(y: int, old: tuple[Part, ...], new: tuple[Part, ...]) -> Region:
@@ -87,6 +92,8 @@ class KeyLine(Line):
     A click on a key is that key.
     """
 
+    ALLOW_SELECT = False
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._spans: tuple[Span, ...] = ()
@@ -113,6 +120,7 @@ class Span(NamedTuple):
     key: str
 
 
+@lru_cache(maxsize=64)
 def keys_parts(
     scopes: tuple[Scope, ...], width: int, unicode: bool, current: str = ""
 ) -> tuple[tuple[Part, ...], tuple[Span, ...]]:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
 
 from console.fleet.model import LogLine
-from console.view.cells import Tone
+from console.tui.widgets.selecting import painted, placed
+from console.view.cells import Tone, plain
 from console.view.glyphs import UNICODE, Glyphs
 from console.view.log import log_parts
+
+_WHOLE = 10_000  # columns, more than any line has
 
 
 class LogView(ScrollView, can_focus=True):
@@ -56,6 +59,8 @@ class LogView(ScrollView, can_focus=True):
         if shown == self._shown:
             return
         self._shown = shown
+        if self.text_selection is not None and (gone or lines is not self._lines):
+            self.screen.clear_selection()  # what was selected stands elsewhere, or not at all
         self._lines, self._tones, self._glyphs, self._names = lines, tones, glyphs, names
         self.virtual_size = Size(max(1, self.size.width), len(lines))
         if self.following:
@@ -74,16 +79,36 @@ class LogView(ScrollView, can_focus=True):
         base, width = self.rich_style, self.size.width
         index = int(self.scroll_y) + y
         if not 0 <= index < len(self._lines):
-            return Strip.blank(width, base)
+            return Strip.blank(width, base).apply_offsets(0, index)
         parts = log_parts(self._lines[index], width, self._glyphs, self._names, self.aside)
         runs = groupby(parts, key=lambda part: part[1])
-        segments = [Segment("".join(text for text, _ in run), base + self._tones[tone]) for tone, run in runs]
-        return Strip(segments).adjust_cell_length(width, base)
+        strip = Strip(
+            placed((("".join(text for text, _ in run), base + self._tones[tone]) for tone, run in runs), index)
+        )
+        return painted(self, strip.adjust_cell_length(width, base), index)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """What is selected of each line, also what is cut off at the right edge where it goes on to that."""
+        last = len(self._lines) - 1
+        top = 0 if selection.start is None else selection.start.y
+        bottom = last if selection.end is None else min(last, selection.end.y)
+        texts: list[str] = []
+        for number in range(top, bottom + 1):
+            shown, whole = (
+                plain(log_parts(self._lines[number], width, self._glyphs, self._names, self.aside))
+                for width in (self.size.width, _WHOLE)
+            )
+            start, end = selection.get_span(number) or (0, 0)
+            texts.append(whole[start:].rstrip() if end < 0 or end >= len(shown) else whole[start:end])
+        return ("\n".join(texts), "\n") if texts else None
 
     @property
     def below(self) -> int:
         """How many lines lie below the last one in sight."""
         return max(0, len(self._lines) - int(self.scroll_y) - self.size.height)
+
+    def on_click(self, event: events.Click) -> None:
+        event.chain = 1  # two clicks would select all lines: some thousands
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         self.following = False

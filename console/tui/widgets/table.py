@@ -8,19 +8,24 @@ rows' keys.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import ClassVar, Self
 
+from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import BindingType
 from textual.geometry import Region
 from textual.message import Message
+from textual.selection import Selection
+from textual.strip import Strip
 from textual.widgets import DataTable
 
 from console.tui.commands import bindings
 from console.tui.theme import paint
+from console.tui.widgets.selecting import painted, selected
 from console.view.cells import Cell, Column, Grid, Tone
 
 
@@ -28,6 +33,13 @@ class _CellText(Text):
     """A cell's text that knows its row, so that DataTable.sort can order rows by key."""
 
     row: str = ""
+
+
+@lru_cache(maxsize=8192)
+def _place(row: int, column: int, x: int, line: int, outside: bool = False) -> Style:
+    """What DataTable looks for where the mouse is; and Textual, to select text: character `x` of the line."""
+    place: dict[str, object] = {"row": row, "column": column, "offset": (x, line)}
+    return Style.from_meta(place | {"out_of_bounds": True} if outside else place)
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,7 @@ class _Anchor:
 class Table(DataTable[_CellText]):
     """A table of a Grid with a row cursor."""
 
+    ALLOW_SELECT = True
     _applying = False  # a difference is being applied: refresh is swallowed
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("table")]
@@ -85,6 +98,7 @@ class Table(DataTable[_CellText]):
         self._tones: dict[Tone, Style] = {}
         self._keep_first = keep_first
         self._moved = False  # by a person
+        self._base = Style.null()
         self.repainted: list[str] = []  # keys of the rows that the last difference repainted
 
     @property
@@ -113,6 +127,62 @@ class Table(DataTable[_CellText]):
         if self._applying:
             return self
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    # DataTable goes through a Rich renderable for each cell, half a millisecond every time: a row goes straight to
+    # segments here. The header, which hardly ever changes, is left to it.
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        head = self.header_height if self.show_header else 0
+        if y < head:
+            return painted(self, super().render_line(y).apply_offsets(self.scroll_offset.x, y), y)
+        line = y + self.scroll_offset.y
+        index = line - head
+        if not index < len(self._grid.rows):
+            return super().render_line(y).apply_offsets(0, line)
+        before, after = self._cursor_styles(index)
+        base = self._base + before
+        segments: list[Segment] = []
+        width, left = self.size.width, self.scroll_offset.x
+        x = 0
+        for number, cell in enumerate(self._grid.rows[index].cells):
+            for text, tone in cell.parts:
+                segments.append(Segment(text, base + self._tones[tone] + after + _place(index, number, x, line)))
+                x += len(text)
+        strip = Strip(segments, self._grid.width)
+        if left or strip.cell_length > width:
+            strip = strip.crop(left, left + width)
+        rest = width - strip.cell_length
+        if rest > 0:
+            strip = Strip([*strip, Segment(" " * rest, base + after + _place(index, 0, x, line, outside=True))], width)
+        return painted(self, strip, line)
+
+    def _cursor_styles(self, index: int) -> tuple[Style, Style]:
+        """What lies below and above the style of a text: the cursor's background wins, its foreground does not."""
+        below, above = Style.null(), Style.null()
+        if self.show_cursor and self._show_hover_cursor and self.hover_row == index:
+            below += self.get_component_rich_style("datatable--hover")
+        if self.show_cursor and self.cursor_row == index:
+            below += self.get_component_rich_style("datatable--cursor")
+        if below.bgcolor is not None:
+            above = Style.from_color(None, below.bgcolor)
+        return below, above
+
+    # --- selecting text ----------------------------------------------------------------------------------------
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        head = ["".join(column.label for column in self._grid.columns)] if self.show_header else []
+        return selected(selection, [*head, *("".join(cell.plain for cell in row.cells) for row in self._grid.rows)])
+
+    def _unselect(self) -> None:
+        """Rows moved: what was selected stands elsewhere."""
+        if self.text_selection is not None:
+            self.screen.clear_selection()
+
+    # --- differences -------------------------------------------------------------------------------------------
 
     def _update(self, old: Grid, new: Grid) -> None:
         """Only cells changed. Regions are reckoned here: DataTable adds up the heights of all rows for each one."""
@@ -152,6 +222,7 @@ class Table(DataTable[_CellText]):
 
     def _restructure(self, old: Grid, new: Grid) -> None:
         """Rows came, went or moved."""
+        self._unselect()
         anchor = self._anchor(old)
         self._apply(old, new)
         wanted = {row.key for row in new.rows}
@@ -176,6 +247,7 @@ class Table(DataTable[_CellText]):
 
     def _rebuild(self, old: Grid, grid: Grid) -> None:
         """The columns are others: everything anew, the cursor back on its row."""
+        self._unselect()
         anchor = self._anchor(old)
         with self.prevent(DataTable.RowHighlighted):
             self._applying = True
@@ -280,7 +352,11 @@ class Table(DataTable[_CellText]):
         super().action_scroll_top()
 
     def on_click(self, event: events.Click) -> None:
-        self._moved = True
+        event.chain = 1  # a second click opens the row: it does not select all text, as Textual would
+        if self.text_selection is not None:
+            event.prevent_default()  # the mouse was drawn over text: no row was chosen
+        else:
+            self._moved = True
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._moved = True

@@ -1,0 +1,1 @@
+"""Actions: plans, their apply, journal, audit and undo."""
