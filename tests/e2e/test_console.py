@@ -56,7 +56,7 @@ def test_evidence_opens_and_closes_by_keyboard(demo_host: DemoHost) -> None:
         terminal.keys("Escape")
         terminal.wait_for("FINDINGS")
         terminal.keys("?")
-        terminal.wait_for("EVERYWHERE")
+        terminal.wait_for("IN A TABLE")
         terminal.keys("Escape")
         terminal.wait_for("FINDINGS")
         terminal.keys("q")

@@ -356,6 +356,7 @@ def test_not_permitted_to_see() -> None:
     found = fleet(HostFacts(units=failing_reading("permission denied")), None, (ONE,))
     diagnosis = diagnose(found, found.roles[0], found.roles[0].workers[0])
     assert diagnosis.verdict == "not permitted to see" and "permission denied" in diagnosis.sentence
+    assert {step.state for step in diagnosis.steps if step.name != "health"} == {"unknown"}, diagnosis.steps
 
 
 def test_a_hidden_process_is_judged_by_its_work_only() -> None:

@@ -46,9 +46,16 @@ _ALIKE = 8  # workers of one verdict that are named
 def examine(case: Case) -> Examination:
     """Every question about one worker, answered as far as the facts go; raises nothing."""
     worker = case.worker
-    return Examination(
-        role=worker.role, key=worker.key, name=worker.name, steps=tuple(question(case) for question in _QUESTIONS)
-    )
+    steps = tuple(question(case) for question in _QUESTIONS)
+    if worker.state == "unknown" and worker.unit is None and not worker.processes:
+        answer = worker.why or "systemd has not answered"
+        steps = tuple(
+            step
+            if step.name in ("health", "progress", "rows")
+            else Examined(name=step.name, asked=step.asked, state="unknown", answer=f"not known: {answer}")
+            for step in steps
+        )
+    return Examination(role=worker.role, key=worker.key, name=worker.name, steps=steps)
 
 
 def case_of(
@@ -165,6 +172,8 @@ def _workers_step(status: RoleStatus, each: Sequence[Diagnosis]) -> Examined:
     over = budget is not None and status.running > budget
     state: StepState = "fault" if over or (not status.running and status.desired) else "ok" if enough else "warning"
     limit = f", the budget is {budget}" if over else ""
+    if status.workers and all(worker.state == "unknown" for worker in status.workers):
+        state, limit = "unknown", ", as far as can be seen"
     return Examined(
         name="process",
         asked="Do its workers run?",
