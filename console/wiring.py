@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from console.host.follow import LogFollow
 
 HOST_INTERVAL = 2.0  # seconds between readings of what the host does not signal, and of other than states
+RESTING_INTERVAL = 4.0  # seconds between both while nobody touches the console
 QUEUE_INTERVAL = 2.0  # seconds between polls; stretched to ten times what a poll takes when the database is slow
 QUEUE_INTERVAL_MAX = 60.0
 COALESCE = 0.1  # seconds within which changes are joined into one fleet
@@ -82,6 +83,8 @@ class Sources:
         self._tasks: list[asyncio.Task[None]] = []
         self._looking: asyncio.Task[None] | None = None
         self._memory = Memory()
+        self._interval = interval
+        self._resting = False
         self._due = 0.0  # monotonic: when the facts are to be joined next
         self._sooner = asyncio.Event()  # `_due` is sooner than it was
         self._poll_now = False
@@ -132,6 +135,14 @@ class Sources:
             await self._queue.close()
         if self._actions is not None:
             await self._actions.close()
+
+    def rest(self, resting: bool) -> None:
+        """Whether nobody is looking closely: then all that is not signalled is read half as often."""
+        self._resting = resting
+        self._host.pace(max(RESTING_INTERVAL, self._interval) if resting else self._interval)
+        if not resting:
+            self._poll_now = True
+            self._poll_may.set()
 
     async def refresh(self) -> None:
         """Ask every source now instead of at its next interval."""
@@ -260,9 +271,10 @@ class Sources:
                 self._looking.add_done_callback(lambda _: self._wake(0.0))
             first = before is None or before.taken is None or before.problem != self._rows.problem
             self._wake(0.0 if first else CARRIED)
-            await self._rest(min(QUEUE_INTERVAL_MAX, max(QUEUE_INTERVAL, 10 * took)))
+            least = RESTING_INTERVAL if self._resting else QUEUE_INTERVAL
+            await self._pause(min(QUEUE_INTERVAL_MAX, max(least, 10 * took)))
 
-    async def _rest(self, pause: float) -> None:
+    async def _pause(self, pause: float) -> None:
         """Until the queue is to be polled again: about `pause` seconds, so that it comes right after a reading of the
         host and one join serves both."""
         earliest = time.monotonic() + pause - ALIGNED
@@ -312,7 +324,7 @@ class Sources:
                     async with asyncio.timeout(wait):
                         await self._sooner.wait()
                 continue
-            self._due = time.monotonic() + LONGEST
+            self._due = time.monotonic() + (2 * LONGEST if self._resting else LONGEST)
             self.fleet = self._assembled()
             for listener in self._listeners:
                 listener()

@@ -7,6 +7,8 @@ from typing import Any
 from console.fleet.model import HostFacts, QueueFacts, Reading, SourceName, SourceStatus
 from console.text import ago
 
+NOW = 5.0  # seconds; a reading that is no older was the last one due
+
 LABELS: dict[SourceName, str] = {
     "agent": "agent",
     "units": "units",
@@ -42,7 +44,7 @@ def _status(name: SourceName, reading: Reading[Any], now: float, host: HostFacts
     if reading.problem is None:
         if age is None or (name == "units" and host.units_partial):
             return SourceStatus(name=name, state="waiting", text=f"{label}: asking…")
-        return SourceStatus(name=name, state="live", age=age, text=f"{label} {'now' if age < 3 else ago(age)}")
+        return SourceStatus(name=name, state="live", age=age, text=f"{label} {'now' if age < NOW else ago(age)}")
     denied = "not permitted" in reading.problem.why or "permission denied" in reading.problem.why.lower()
     old = f"{ago(age)} old" if age is not None else "never read"
     if denied and reading.value is not None:

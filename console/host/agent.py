@@ -157,7 +157,10 @@ class Agent:
         self._channel.send(protocol.encode(update))
 
     def _start_watching(self, watch: Watch) -> None:
-        self._watch = watch
+        before, self._watch = self._watch, watch
+        if self._watching.is_set() and watch.roles == before.roles:  # only how often
+            self._tick.set()
+            return
         self._units.look_at(watch.roles)
         self._scanner.look_for(watch.roles)
         self._crontabs.look_for(watch.roles)

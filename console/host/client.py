@@ -164,6 +164,14 @@ class HostClient:
         self._watch = Watch(roles=tuple(roles), interval=self._watch.interval)
         self._watching = self._send("watch", self._watch)
 
+    def pace(self, interval: float) -> None:
+        """Read what is not signalled every so many seconds from now on; changes of state come at once as before."""
+        if interval == self._watch.interval:
+            return
+        self._watch = Watch(roles=self._watch.roles, interval=interval)
+        if self._watching:
+            self._watching = self._send("watch", self._watch)
+
     def refresh(self) -> None:
         """Ask for everything now; what is different is pushed."""
         self._send("refresh")

@@ -40,6 +40,7 @@ from console.view.glyphs import ASCII, UNICODE, to_ascii
 SHOWN_AT_MOST = 10  # times a second, however often the feed speaks
 _KEY_WAITS = 1.0  # seconds for the one before, should that be lost on its way
 _CLOCK_MAY_STAND = 0.9  # seconds
+RESTS_AFTER = 60.0  # seconds without a key or the mouse
 STOP_WITHIN = 0.5  # seconds the feed has to end
 
 
@@ -113,6 +114,8 @@ class ConsoleApp(App[None]):
         self._shown = Shown()
         self._pending: Timer | None = None
         self._last_shown = 0.0
+        self._touched = time.monotonic()
+        self._resting = False
         self._filters_after: list[LineFilter] = [] if unicode else [AsciiOnly()]
         for known in PALETTES:
             self.register_theme(known.theme())
@@ -250,6 +253,9 @@ class ConsoleApp(App[None]):
         self.screen.refresh()
 
     def _tick(self) -> None:
+        if not self._resting and time.monotonic() - self._touched > RESTS_AFTER:
+            self._resting = True
+            self.feed.rest(True)
         if time.monotonic() - self._last_shown < _CLOCK_MAY_STAND:
             return  # a fleet that was just shown brought the clock with it
         screen = self.front
@@ -278,6 +284,11 @@ class ConsoleApp(App[None]):
     # commands after it into the filter. So each key waits for the end of the one before.
 
     async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key | events.MouseEvent | events.Paste | events.Resize):
+            self._touched = time.monotonic()
+            if self._resting:
+                self._resting = False
+                self.feed.rest(False)
         if not isinstance(event, events.Key) or event.is_forwarded:
             await super().on_event(event)
         elif self._key is not None:

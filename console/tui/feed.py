@@ -40,6 +40,10 @@ class Feed(Protocol):
         """End the sources; the console does not wait for it longer than half a second."""
         ...
 
+    def rest(self, resting: bool) -> None:
+        """Nobody has touched the console for a while, or somebody does again: read less often, or as usual."""
+        ...
+
     async def refresh(self) -> None:
         """Ask every source again now."""
         ...

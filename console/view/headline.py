@@ -20,7 +20,7 @@ LABELS: dict[SourceName, str] = {
 # A source that calls itself live but has not been heard of for so long is old all the same (seconds).
 _OLD_AFTER: dict[SourceName, float] = {"schedules": 300.0}
 _OLD_AFTER_ELSE = 30.0
-_NOW = 3.0  # younger than this is now: ages that flicker between 1 and 2 tell nobody anything
+_NOW = 5.0  # younger than this is now: ages that flicker between 1 and 2 tell nobody anything
 _GAP = "  "
 
 

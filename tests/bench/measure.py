@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from console.tui.app import RESTS_AFTER
 from console.tui.commands import SCREENS
 from tests.bench import fleet
 from tests.bench.harness import Ended, Pty, command, cpu, descendants, numbers_inside, rss
@@ -92,7 +93,8 @@ def idle(host: DemoHost, apps: Sequence[App], seconds: float) -> tuple[dict[str,
         for app, terminal in opened:
             terminal.__enter__()
             terminal.wait_for(app.first_row, 60)
-        time.sleep(5.0)  # what follows a start
+        # what follows a start, and until the console rests
+        time.sleep(5.0 + (RESTS_AFTER if any(app.application for app, _ in opened) else 0.0))
         before = {app.name: _cpu_of(terminal) for app, terminal in opened}
         written = {app.name: terminal.written for app, terminal in opened}
         backends = {app.name: _backends(host, app) for app in apps}

@@ -44,6 +44,7 @@ class StillFeed:
         self._fleet = fleet
         self._callbacks: list[Callable[[], None]] = []
         self.started = self.stopped = self.refreshed = 0
+        self.rested: list[bool] = []
         self.unit_answer: Answer[UnitDetail] = examples.unit_detail()
         self.host_answer: Answer[HostDetail] = examples.host_detail()
         self.job_answer: Answer[tuple[Job | None, Claim | None]] = (None, None)
@@ -74,6 +75,9 @@ class StillFeed:
 
     async def stop(self) -> None:
         self.stopped += 1
+
+    def rest(self, resting: bool) -> None:
+        self.rested.append(resting)
 
     async def refresh(self) -> None:
         self.refreshed += 1

@@ -75,6 +75,9 @@ class LaunchFeed(StillFeed):
                 )
             self.say(msgspec.structs.replace(self._now(self._fleet), roles=tuple(roles)))
 
+    def rest(self, resting: bool) -> None:
+        pass
+
     async def refresh(self) -> None:
         if self._what == "crash":
             dsn = "postgresql://app:hunter2@db1/app"

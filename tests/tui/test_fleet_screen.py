@@ -436,3 +436,13 @@ async def test_findings_are_sorted_by_role() -> None:
         await driven.press("i")
         assert driven.findings.cursor_row == 0
         assert "× reports    two owners" in driven.text()
+
+
+async def test_an_untouched_console_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with console(example_fleet()) as driven:
+        monkeypatch.setattr("console.tui.app.RESTS_AFTER", 0.0)
+        driven.app._tick()
+        assert driven.feed.rested == [True]
+        monkeypatch.setattr("console.tui.app.RESTS_AFTER", 60.0)
+        await driven.press("j")
+        assert driven.feed.rested == [True, False]
