@@ -11,6 +11,7 @@ import msgspec
 from console.actions import words
 from console.config import Config
 from console.errors import ConfigError
+from console.fleet.counts import summed
 from console.fleet.model import Claim, Value, Verdict
 from console.fleet.plan import Consent, JobVerb, Plan, RowRef, Selection, Statement, Step, Survey
 from console.queue.writer import QueueWriter
@@ -97,7 +98,7 @@ class Draft:
     def plan(self, selection: Selection) -> Plan:
         """The plan. A plan that changes no row is refused with the reason."""
         asked, now = self.asked, time.time()
-        rows = words.total(part.survey.rows for part in self.parts)
+        rows = summed(part.survey.rows for part in self.parts)
         role = asked.role or self._role()
         steps: list[Step] = []
         scripts: list[Statement] = []

@@ -16,6 +16,7 @@ from console.actions.draft import Draft
 from console.actions.gates import Gates
 from console.actions.holders import LIVE, Held, Holders, ident_of, is_overdue, process_of, stopping_unit
 from console.config import Config
+from console.fleet.counts import summed
 from console.fleet.model import Holder, Ident, Process, Unit, Verdict
 from console.fleet.plan import Selection, Step
 from console.host.client import HostClient
@@ -77,7 +78,7 @@ class Taking:
             await draft.add(_narrowed(selection, ended))
         if beneath:
             await draft.add(_narrowed(selection, beneath, overdue_only=_leases(beneath)), beneath=True)
-        poisoned = words.total(part.survey.poisoned for part in draft.parts)
+        poisoned = summed(part.survey.poisoned for part in draft.parts)
         if poisoned.n:
             draft.warnings.append(
                 f"{words.jobs_word(poisoned)} taken from a holder {asked.quarantine_after} times already: to failed, "
@@ -94,7 +95,7 @@ class Taking:
         if not others:
             return
         verdicts = tuple(sorted({one.verdict for one in others}))
-        rows = words.total(one.rows.rows for one in others)
+        rows = summed(one.rows.rows for one in others)
         stay = "stays" if rows.n == 1 else "stay"
         kinds = " or ".join(_WORDS[verdict] for verdict in verdicts)
         command = draft.asked.command(verdicts=verdicts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from console.fleet.model import Claim, Count, Holder, Verdict
 from console.fleet.plan import JobVerb, Statement
@@ -30,14 +30,6 @@ def title(verb: JobVerb, count: Count, role: str, priority: int | None = None) -
     if verb == "priority":
         return f"Set the priority of {what}{of} to {priority}"
     return f"{verb.capitalize()} {what}{of}"
-
-
-def total(counts: Iterable[Count]) -> Count:
-    """The sum, as well known as the least known of them."""
-    known = list(counts)
-    kinds = {count.kind for count in known}
-    kind = "estimate" if "estimate" in kinds else "at-least" if "at-least" in kinds else "exact"
-    return Count(sum(count.n for count in known), kind)  # type: ignore[arg-type]
 
 
 def holder_word(holder: Holder | None) -> str:

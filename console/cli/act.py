@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import click
 import msgspec
@@ -52,11 +53,10 @@ class Answer(msgspec.Struct, frozen=True):
 def agreeing(function: F) -> F:
     """--dry-run, --yes, --type, --why, --json; passed on as `agreement`."""
 
+    @functools.wraps(function)
     def wrapped(dry_run: bool, yes: bool, typed: str, why: str, as_json: bool, **options: Any) -> Any:
         return function(agreement=Agreement(dry_run, yes, typed, why, as_json), **options)
 
-    wrapped.__doc__ = function.__doc__
-    wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print plan and outcome as JSON instead of text."),
         click.option("--why", metavar="TEXT", default="", help="What it is for; stands in the audit."),
@@ -65,7 +65,7 @@ def agreeing(function: F) -> F:
         click.option("--dry-run", is_flag=True, help="Show the plan and change nothing."),
     ):
         wrapped = option(wrapped)
-    return wrapped  # type: ignore[return-value]
+    return cast("F", wrapped)
 
 
 def selecting(function: F) -> F:

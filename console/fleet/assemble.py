@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from console.fleet import findings, sources
+from console.fleet.counts import summed
 from console.fleet.model import (
     Claim,
-    Count,
     Fleet,
     HostFacts,
     Job,
@@ -232,12 +232,12 @@ def merged(role: Role, rows: QueueFacts | None) -> QueueCounts | None:
         return own[0]
     return QueueCounts(
         queue=role.name,
-        waiting=_total(counts.waiting for counts in own),
-        scheduled=_total(counts.scheduled for counts in own),
+        waiting=summed(counts.waiting for counts in own),
+        scheduled=summed(counts.scheduled for counts in own),
         oldest_waiting=max((c.oldest_waiting for c in own if c.oldest_waiting is not None), default=None),
-        running=_total(counts.running for counts in own),
-        stuck=_total(counts.stuck for counts in own),
-        failed=_total(counts.failed for counts in own),
+        running=summed(counts.running for counts in own),
+        stuck=summed(counts.stuck for counts in own),
+        failed=summed(counts.failed for counts in own),
         done_per_minute=_rate(counts.done_per_minute for counts in own),
         failed_per_minute=_rate(counts.failed_per_minute for counts in own),
         ends_told=all(c.ends_told for c in own),
@@ -248,12 +248,3 @@ def merged(role: Role, rows: QueueFacts | None) -> QueueCounts | None:
 def _rate(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _total(counts: Iterable[Count]) -> Count:
-    parts = list(counts)
-    total = sum(part.n for part in parts)
-    kinds = {part.kind for part in parts}
-    if "estimate" in kinds:
-        return Count(total, "estimate")
-    return Count(total, "at-least" if "at-least" in kinds else "exact")

@@ -108,7 +108,7 @@ def main_process(pid: int, boot_id: str, boot_time: float) -> tuple[MainProcess 
         program = None
     files: int | None = None
     try:
-        files = len(os.listdir(f"{procfs.PROC}/{pid}/fd"))  # noqa: PTH208
+        files = len(os.listdir(f"{procfs.PROC}/{pid}/fd"))  # noqa: PTH208  their number is enough
     except PermissionError:
         denied.append("its open files: not permitted")
     except OSError:

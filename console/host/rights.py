@@ -13,6 +13,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from console.fleet.model import Role
 from console.fleet.operations import HostRights, UnitRight
@@ -64,7 +65,7 @@ def _asked(connection: Connection, role: str, name: str) -> UnitRight:
     answers: dict[UnitVerb, bool | None] = {"enable": False, "disable": False}
     problem = ""
     for verb, method, mode in _CALLS:
-        answers[verb], said = _may(lambda method=method, mode=mode: connection.make_job(method, name, mode))  # type: ignore[misc]
+        answers[verb], said = _may(partial(connection.make_job, method, name, mode))
         problem = problem or said
     answers["kill"], said = _may(lambda: connection.kill_unit(name, b"control", signal.SIGCONT))
     for verb in ("stop", "restart", "kill", "reset-failed"):

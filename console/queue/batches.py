@@ -132,7 +132,7 @@ class Batches:
             act = self._together if together else self._one_by_one
             began = time.monotonic()
             try:
-                done = await self._session.run(lambda connection: act(connection, change, values, seen))  # noqa: B023
+                done = await self._session.run(lambda connection: act(connection, change, values, seen))  # noqa: B023  awaited here
             except (psycopg.IntegrityError, psycopg.errors.RaiseException) as error:
                 if not together:  # a constraint that is checked at the COMMIT in spite of all
                     raise _Stop(problem_of(error, self._session.database)) from None

@@ -170,7 +170,7 @@ class _Made:
             return ""
         table = f"{{schema}}.{quoted_name(custom.table)} j"
         looked_at = f"SELECT {self._queue()} AS queue FROM {table} LIMIT {QUEUE_ROWS}"  # noqa: S608 - names are quoted
-        return f"SELECT DISTINCT one.queue FROM ({looked_at}) AS one"  # noqa: S608
+        return f"SELECT DISTINCT one.queue FROM ({looked_at}) AS one"  # noqa: S608 - made of the line above
 
     def _fields(self) -> Fields:
         custom = self._custom
@@ -287,6 +287,7 @@ class _Made:
             table=f"{{schema}}.{quoted_name(custom.table)}",
             key=(custom.id,),
             refused=refused,
+            # the verbs are fields of Actions, each of them a VerbAction
             **{verb.replace("-", "_"): action for verb, action in verbs.items()},  # type: ignore[arg-type]
         )
 

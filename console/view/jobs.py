@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from console.fleet.counts import summed
 from console.fleet.model import Claim, Count, Fleet, Holder, Job, JobQuery, JobSort, Role, Verdict
 from console.text import duration, grouped
 from console.view.cells import Grid, Part, Tone, cell, columns, part_columns, safe
@@ -337,15 +338,6 @@ def total_number(fleet: Fleet | None, role: str | None, state: ListedState) -> i
     """The number of `state_count`, 0 when that is not known."""
     count = state_count(fleet, role, state)
     return 0 if count is None else count.n
-
-
-def summed(counts: list[Count]) -> Count:
-    """The sum of counts, as well known as the least known of them."""
-    kinds = {count.kind for count in counts}
-    total = sum(count.n for count in counts)
-    if "estimate" in kinds:
-        return Count(total, "estimate")
-    return Count(total, "at-least" if "at-least" in kinds else "exact")
 
 
 def status_parts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC
 from typing import Any
 
 import msgspec
@@ -141,7 +142,7 @@ async def console_on(
     feed: StillFeed, size: tuple[int, int] = (80, 24), *keys: str, **options: Any
 ) -> AsyncIterator[Driven]:
     """The console on this feed; the keys are pressed first."""
-    app = ConsoleApp(feed, **({"clock": lambda: NOW} | options))
+    app = ConsoleApp(feed, **({"clock": lambda: NOW, "zone": UTC} | options))
     async with app.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()
         driven = Driven(app, feed, pilot)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC
 
 import msgspec
 import pytest
@@ -17,11 +16,6 @@ from tests.examples import example_fleet
 from tests.tui.hostile import HOSTILE, harmless, hostile_fleet
 from tests.tui.pilots import Driven
 from tests.tui.queue_feeds import REFUSED, TableFeed, console_on
-
-
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(JobScreen, "ZONE", UTC)
 
 
 def jobs_of(driven: Driven) -> JobsScreen:

@@ -261,7 +261,6 @@ def test_screen(
         monkeypatch.setenv("TERM", "xterm-256color")
         monkeypatch.setenv("COLORTERM", "truecolor")
         monkeypatch.delenv("NO_COLOR", raising=False)
-        monkeypatch.setattr(JobScreen, "ZONE", UTC)
         monkeypatch.setattr(job, "_REFRESH_EVERY", float("inf"))
         walks[state] = asyncio.run(walk(state))
     shown = walks[state][screen, size]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import tzinfo
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
@@ -28,7 +27,6 @@ _REFRESH_EVERY = 2.0  # seconds, while the job runs or waits
 class JobScreen(DetailScreen, inherit_bindings=False):
     """A job of the list; until its whole row is there, what the list knows of it."""
 
-    ZONE: ClassVar[tzinfo | None] = None  # of the times that are shown; None: this machine's
     SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "job", "pager", "acts")
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("job", "acts")]
 
@@ -81,7 +79,9 @@ class JobScreen(DetailScreen, inherit_bindings=False):
         skew = fleet.queue.skew if fleet is not None and fleet.queue is not None else None
         taken = self._answer.taken if self._answer is not None else None
         now = self._row.now if taken is None else taken + (skew or 0.0)
-        made = job_sections(job, claim, role_name(job, roles), width, app.glyphs, now, self.ZONE, self._folded)
+        made = job_sections(
+            job, claim, role_name(job, roles), width, app.glyphs, now, self.console_app.zone, self._folded
+        )
         problem = self._answer.problem if self._answer is not None else None
         if problem is not None:
             told = wrap(((safe(problem.line()), "bad"),), width)
@@ -142,9 +142,7 @@ class JobScreen(DetailScreen, inherit_bindings=False):
 
 def show_log_of(screen: ConsoleScreen, job: Job, claim: Claim | None) -> None:
     """The log of the unit that holds the job; where none does, of its role."""
-    from console.tui.screens.log import LogScreen
-
     fleet = screen.console_app.fleet
     roles = tuple(status.role for status in fleet.roles) if fleet is not None else ()
     unit = job.holder.unit if job.holder is not None else ""
-    screen.app.push_screen(LogScreen(claim.role if claim is not None else role_name(job, roles), unit or None))
+    screen.console_app.show_log_of(claim.role if claim is not None else role_name(job, roles), unit or None)
