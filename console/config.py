@@ -29,6 +29,7 @@ queue = "mail"                       # or a list; default: the role's name
 match = "worker --role mail"         # regular expression(s) on the command line
 oldest = "15min"
 progress = "5min"
+watch = "20s"                        # how long each new worker is watched while the role grows
 health = "finishes jobs"             # or a command (["curl", …], %i is the instance), or an http(s) address
 """
 
@@ -150,6 +151,7 @@ class _RoleTable(msgspec.Struct, forbid_unknown_fields=True):
     match: str | list[str] = []
     oldest: str | int = "15min"
     progress: str | int = "5min"
+    watch: str | int = "20s"
     health: str | list[str] = []
 
 
@@ -336,6 +338,7 @@ def _role(name: str, table: _RoleTable, path: str) -> Role:
         match=match,
         oldest_limit=_seconds(table.oldest, path, f"roles.{name}.oldest"),
         progress_limit=_seconds(table.progress, path, f"roles.{name}.progress"),
+        watch=_seconds(table.watch, path, f"roles.{name}.watch"),
         health=_health(table.health, f"{key}.health"),
     )
 

@@ -4,6 +4,7 @@
     ├── ConfigError        worktop.toml, environment or option: what was found, what was expected
     ├── SourceError        a source of facts failed; the others go on
     │   ├── HostError      the host agent, systemd, /proc, crontabs, journal
+    │   │   └── AgentLost  the agent, or the way to it, went away before it answered: what was asked may have been done
     │   └── QueueError     PostgreSQL, its schema, its rows
     ├── RefusedError       an action was not allowed, or not agreed to; nothing was done
     ├── LeaseLost          a token is no longer the row's: somebody else holds the job now
@@ -22,6 +23,7 @@ EXIT_FAILED = 1  # something asked for could not be done
 EXIT_USAGE = 2  # wrong arguments or configuration (click uses the same)
 EXIT_FINDINGS = 3  # --check: at least one finding is an error
 EXIT_NOTHING = 4  # an action found nothing to do
+EXIT_LEFT = 5  # a playbook was left before its end, and can be taken up again
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -62,6 +64,10 @@ class SourceError(WorktopError):
 
 class HostError(SourceError):
     """The host agent or something it reads failed."""
+
+
+class AgentLost(HostError):
+    """The host agent, or the way to it, is gone, or it does not answer: what it was asked for may have been done."""
 
 
 class QueueError(SourceError):

@@ -68,6 +68,8 @@ def visible(text: str) -> str:
 _SECRET_NAME = (
     r"[\w.-]*(?:passw(?:or)?d|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential"
     r"|authorization|auth[_-]?key|session[_-]?(?:id|key)|cookie|signature|pgpass)[\w.-]{0,60}"
+    # where a secret lies is none: --token-file /etc/bot.token
+    r"""(?:(?<!file)(?<!path)|(?!["']?\s{0,4}[=:]?\s{0,4}["']?[~.]{0,2}/))"""
 )
 _URL_PASSWORD = re.compile(r"(?<![a-z0-9+.-])([a-z0-9+.-]+://[^\s:/@]*:)([^\s@/]+)(@)", re.IGNORECASE)
 _QUOTED_PAIR = re.compile(

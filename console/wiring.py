@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from console.config import Config
-from console.errors import ConfigError, HostError, QueueError
+from console.errors import ConfigError, HostError, Problem, QueueError
 from console.fleet.assemble import Memory, assemble, is_of
 from console.fleet.diagnosis import targets
 from console.fleet.diagnosis.model import Diagnosis, Looked
@@ -37,10 +37,13 @@ from console.fleet.model import (
 from console.fleet.verdicts import WATCHED_LONG_ENOUGH, judge, undecided
 from console.host.client import HostClient
 from console.queue.client import QueueClient
+from console.schedules.inventory import Inventory, Translated
 
 if TYPE_CHECKING:
     from console.actions.desk import Actions
     from console.host.follow import LogFollow
+    from console.playbook.desk import Playbooks
+from console.host.protocol import LOG_LINES
 
 HOST_INTERVAL = 2.0  # seconds between readings of what the host does not signal, and of other than states
 RESTING_INTERVAL = 4.0  # seconds between both while nobody touches the console
@@ -78,6 +81,7 @@ class Sources:
         self._queue = QueueClient(config, config.roles) if config.database.configured else None
         self._rows: Reading[QueueFacts] | None = Reading() if self._queue else None
         self._actions: Actions | None = None
+        self._playbooks: Playbooks | None = None
         self._read_only = read_only
         self._listeners: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -97,13 +101,21 @@ class Sources:
         """What changes the world; its connection to the database is opened when it is first needed."""
         if self._actions is None:
             from console.actions.desk import Actions
-            from console.actions.state import StateDirectory
             from console.queue.writer import QueueWriter
+            from console.state import StateDirectory
 
             config = self._config
             writer = QueueWriter(config, config.roles) if config.database.configured else None
             self._actions = Actions(config, self._host, writer, self._queue, StateDirectory.find(), self._read_only)
         return self._actions
+
+    @property
+    def playbooks(self) -> Playbooks:
+        if self._playbooks is None:
+            from console.playbook.desk import Playbooks
+
+            self._playbooks = Playbooks(self.actions, self._config, self._host, self._queue)
+        return self._playbooks
 
     @property
     def queue(self) -> QueueClient | None:
@@ -158,8 +170,21 @@ class Sources:
     async def host_detail(self) -> HostDetail:
         return await self._host.host_detail()
 
-    async def follow_log(self, units: tuple[str, ...], on_lines: Callable[[tuple[LogLine, ...]], None]) -> LogFollow:
-        return await self._host.follow_log(units, on_lines)
+    async def schedules(self, anew: bool = False) -> Inventory:
+        return await self._host.schedules(anew)
+
+    async def translate(self, names: tuple[str, ...], prove: bool = True) -> tuple[Translated, ...]:
+        return await self._host.translate(names, prove)
+
+    async def follow_log(
+        self, units: tuple[str, ...], on_lines: Callable[[tuple[LogLine, ...]], None], mentions: str = ""
+    ) -> LogFollow:
+        return await self._host.follow_log(units, on_lines, lines=LOG_LINES if mentions else 200, mentions=mentions)
+
+    async def read_log(
+        self, units: tuple[str, ...], since: float, until: float
+    ) -> tuple[tuple[LogLine, ...], Problem | None]:
+        return await self._host.read_log(units, lines=LOG_LINES, since=since, until=until)
 
     async def jobs(self, query: JobQuery) -> JobPage:
         return await self._database().page(query)

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from console.tui.app import ConsoleApp
     from console.wiring import Sources
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "img"
 _DEAD = ("3", "tab", "tab", "slash", *"resize", "enter", "space", "space")  # two jobs of killed workers, marked
+# Stuck jobs after a crash: its second step, which is not done.
+_STEP_2 = ("8", "slash", *"stuck", "enter", "enter", "enter", *"thumbnails", "enter", "enter", "enter")
 PICTURES = {  # name: size, keys
     "fleet": ((120, 34), ()),
     "evidence": ((100, 28), ("tab", "enter")),
@@ -28,13 +31,20 @@ PICTURES = {  # name: size, keys
     "job": ((100, 34), ("3", "tab", "tab", "enter")),
     "queue": ((100, 34), ("4",)),
     "log": ((110, 28), ("5",)),
+    "scale": ((110, 40), ("down", "C", "6", "enter")),
+    "limits": ((110, 40), ("down", "L")),  # deploy may not: the reason stands at its top
+    "schedules": ((120, 24), ("6",)),
+    "schedule": ((110, 44), ("6", "down", "enter")),  # proving its units takes some seconds
     "host": ((110, 34), ("7",)),
+    "playbooks": ((120, 20), ("8",)),
+    "wizard": ((110, 36), _STEP_2),
     "menu": ((110, 24), (*_DEAD, "x")),
     "plan": ((110, 40), (*_DEAD, "R")),
     "result": ((110, 36), (*_DEAD, "R", "A")),  # it is applied: last but for the audit, which has it
     "audit": ((110, 16), ("9",)),
 }
 _TERMINAL = ("TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8")
+_OWN_STATE = {"wizard": "WORKTOP_STATE=/tmp/pictures"}  # its run is left unfinished: no other picture is to tell of it
 _AFTER_A_KEY = 1.5  # seconds a screen has to ask for what it shows
 
 
@@ -46,7 +56,8 @@ def outside() -> None:
     try:
         fleet.wait_for_stuck_jobs(booted.host.leader_pid)
         for name in PICTURES:
-            command = ["env", *_TERMINAL, sys.executable, str(Path(__file__).resolve()), name]
+            environment = (*_TERMINAL, *(_OWN_STATE[each] for each in _OWN_STATE if each == name))
+            command = ["env", *environment, sys.executable, str(Path(__file__).resolve()), name]
             argv = enter.exec_argv(booted.host.leader_pid, command, "deploy")
             picture = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
             (IMAGES / f"{name}.svg").write_text(picture, encoding="utf-8")
@@ -71,11 +82,16 @@ async def inside(name: str) -> None:
         for key in keys:
             await pilot.press(key)
             await pilot.pause(_AFTER_A_KEY)
-        await pilot.pause(_AFTER_A_KEY)
-        while app.desk.run is not None and time.monotonic() < deadline + 60:  # an action is verified for some seconds
-            await pilot.pause(0.5)
-        await pilot.pause(_AFTER_A_KEY)
+            while works(app) and time.monotonic() < deadline + 60:  # an action is verified for some seconds
+                await pilot.pause(0.5)
+        await pilot.pause(2 * _AFTER_A_KEY)
         print(app.export_screenshot(title="worktop on the demo host"))  # noqa: T201
+
+
+def works(app: ConsoleApp) -> bool:
+    """An action, or a step of a playbook, goes on."""
+    wizard = app.playbooks.wizard
+    return app.desk.run is not None or (wizard is not None and wizard.busy)
 
 
 def settled(sources: Sources) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from console.demo import enter, fleet, host, state
 
-pytest_plugins = ["tests.postgres"]
+pytest_plugins = ["tests.postgres", "tests.library_databases"]
 
 
 @pytest.hookimpl(tryfirst=True)

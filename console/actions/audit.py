@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from console.actions.state import StateDirectory, append_only, write_all
 from console.fleet.plan import AuditEntry, Plan, Statement
+from console.state import StateDirectory, append_only, write_all
 from console.text import clean, mask
 
 FILE = "audit.jsonl"
@@ -40,9 +40,10 @@ def masked(value: Any) -> Any:
 
 
 def shown(plan: Plan) -> Plan:
-    """The plan as the audit keeps it: without payloads, and with its SQL once."""
+    """The plan as the audit keeps it: without payloads and the contents of files, and with its SQL once."""
     bare = tuple(msgspec.structs.replace(job, payload="") for job in plan.samples)
-    return msgspec.structs.replace(plan, samples=bare, psql="")
+    steps = tuple(msgspec.structs.replace(step, file=None) if step.file is not None else step for step in plan.steps)
+    return msgspec.structs.replace(plan, samples=bare, steps=steps, psql="")
 
 
 def append(state: StateDirectory, entry: AuditEntry, journal: str = _JOURNAL) -> None:

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 import msgspec
 
 from console.actions import words
+from console.actions.remarks import Remarks
 from console.config import Config
 from console.errors import ConfigError
 from console.fleet.counts import summed
-from console.fleet.model import Claim, Value, Verdict
-from console.fleet.plan import Consent, JobVerb, Plan, RowRef, Selection, Statement, Step, Survey
+from console.fleet.model import Value, Verdict
+from console.fleet.plan import JobVerb, Plan, RowRef, Selection, Statement, Step, Survey
 from console.queue.writer import QueueWriter
 
 BENEATH = "leave-running"  # Step.verb of rows whose holders may live: they are taken all the same
@@ -58,22 +59,17 @@ class Part(msgspec.Struct, frozen=True):
     beneath: bool = False  # their holders live, or may live
 
 
-class Draft:
+class Draft(Remarks):
     """What the makers of plans fill in, and `plan` puts in order."""
 
     def __init__(self, asked: Asked, config: Config, queue: QueueWriter) -> None:
+        super().__init__()
         self.asked = asked
         self._config = config
         self._queue = queue
-        self.reasons: list[str] = []
-        self.warnings: list[str] = []
-        self.claims: list[Claim] = []
         self.before: list[Step] = []
         self.after: list[Step] = []
         self.parts: list[Part] = []
-        self.typed: list[str] = []
-        self.refused: list[str] = []
-        self.allow: list[str] = []
         self.lasting: list[str] = []  # what undo cannot bring back
         self.instead: list[str] = []  # commands that do what this plan leaves out
 
@@ -89,11 +85,6 @@ class Draft:
         if lasting:
             self.lasting.append(lasting)
         self.parts.append(Part(selection, survey, self._queue.statements(selection, self.asked.batch), beneath))
-
-    def refuse(self, consent: Consent | None, prefix: str = "") -> None:
-        if consent is not None:
-            self.refused += [prefix + reason for reason in consent.why]
-            self.allow += consent.allow
 
     def plan(self, selection: Selection) -> Plan:
         """The plan. A plan that changes no row is refused with the reason."""
@@ -113,13 +104,7 @@ class Draft:
             empty = True
             self.refused.append(self._nothing())
             self.allow += self.instead
-        if self.refused:
-            allow = tuple(dict.fromkeys(self.allow))
-            consent = Consent(kind="refused", empty=empty, why=tuple(dict.fromkeys(self.refused)), allow=allow)
-        elif self.typed:
-            consent = Consent(kind="typed", word=role or "all", why=tuple(dict.fromkeys(self.typed)))
-        else:
-            consent = Consent()
+        consent = self.consent(role, empty=empty)
         ended = any(step.kind in ("unit", "signal") for step in self.before)
         taken = any("running" in part.selection.states for part in self.parts)
         return Plan(

@@ -13,6 +13,8 @@ from console.fleet.plan import Consent, JobVerb, QueueVerb, UnitVerb, Verb
 from console.host.client import HostClient
 from console.queue.writer import QueueWriter
 
+_WHOLE: dict[Verb, tuple[UnitVerb, ...]] = {"drain": ("stop", "kill"), "scale": ("start", "stop", "kill")}
+AGENT_BY_SUDO = 'agent = ["sudo", "-n", "worktop", "agent"] in [host]'
 _RIGHTS_KEPT = 30.0  # seconds the answer of polkit is good for
 ROW_VERBS: tuple[Verb, ...] = (*get_args(JobVerb), *get_args(QueueVerb), "undo")
 UNIT_VERBS: tuple[UnitVerb, ...] = get_args(UnitVerb)
@@ -51,33 +53,40 @@ class Gates:
 
     async def unit(self, verb: UnitVerb, role: str) -> Consent | None:
         """Whether the verb may be done to the units of a role."""
-        if self._read_only:
-            return self._only_looked_at()
-        rights = await self._host_rights()
-        if isinstance(rights, Problem):
-            return Consent(kind="refused", why=(rights.line(),))
+        rights = await self._able()
+        if isinstance(rights, Consent):
+            return rights
         if rights.allows(verb, role):
             return None
-        if rights.read_only:
-            return Consent(kind="refused", why=("the host agent was started with --read-only",))
         known = next((one for one in rights.units if one.role == role), None)
         because = f": {known.problem}" if known is not None and known.problem else ""
         why = f"{rights.user} may not {verb} units of {role}{because}"
-        rule = (f"# {rights.rule_path}\n{rights.rule}",) if rights.rule else ()
+        rule: tuple[str, ...] = (f"# {rights.rule_path}\n{rights.rule}",) if rights.rule else ()
+        if verb in ("enable", "disable"):
+            rule = (AGENT_BY_SUDO, "worktop doctor --grants: a rule that allows it for every unit of the host")
         return Consent(kind="refused", why=(why,), allow=rule)
+
+    async def files(self, crontab: str = "") -> Consent | None:
+        """Whether unit files may be written and systemd made to read them again, or the crontab of that path."""
+        rights = await self._able()
+        if isinstance(rights, Consent):
+            return rights
+        hello = self._host.facts.hello
+        own = "/spool/cron/" in crontab and crontab.rpartition("/")[2] == rights.user
+        if rights.uid == 0 or own or (not crontab and hello is not None and hello.manager == "user"):
+            return None
+        what = crontab or "unit files"
+        why = f"{rights.user} may not write {what}, and no rule of polkit allows it"
+        return Consent(kind="refused", why=(why,), allow=(AGENT_BY_SUDO,))
 
     async def signal(self, process: Process | None) -> Consent | None:
         """Whether a process may be signalled; None: it is not watched, and shows when it is tried."""
-        if self._read_only:
-            return self._only_looked_at()
-        rights = await self._host_rights()
-        if isinstance(rights, Problem):
-            return Consent(kind="refused", why=(rights.line(),))
-        if rights.read_only:
-            return Consent(kind="refused", why=("the host agent was started with --read-only",))
+        rights = await self._able()
+        if isinstance(rights, Consent):
+            return rights
         if rights.processes == "own" and process is not None and process.uid not in (-1, rights.uid):
             why = f"pid {process.ident.pid} belongs to {process.user}, and {rights.user} may not signal it"
-            return Consent(kind="refused", why=(why,), allow=('agent = ["sudo", "-n", "worktop", "agent"] in [host]',))
+            return Consent(kind="refused", why=(why,), allow=(AGENT_BY_SUDO,))
         return None
 
     async def all(self, roles: tuple[str, ...]) -> Mapping[Verb, Consent]:
@@ -96,7 +105,23 @@ class Gates:
             refused = next((one for one in refusals if one is not None), None)
             free = not roles or any(one is None for one in refusals)
             found[unit_verb] = refused if refused is not None and not free else Consent()
+        for whole, parts in _WHOLE.items():
+            found[whole] = next((found[part] for part in parts if found[part].kind == "refused"), Consent())
+        if roles and not self._read_only:  # what was done to units is undone without a database
+            found["undo"] = Consent()
+        found["limits"] = await self.files() or Consent()
         return found
+
+    async def _able(self) -> HostRights | Consent:
+        """What the agent may do; or why nothing may be done on the host at all."""
+        if self._read_only:
+            return self._only_looked_at()
+        rights = await self._host_rights()
+        if isinstance(rights, Problem):
+            return Consent(kind="refused", why=(rights.line(),))
+        if rights.read_only:
+            return Consent(kind="refused", why=("the host agent was started with --read-only",))
+        return rights
 
     async def _host_rights(self) -> HostRights | Problem:
         if self._rights is None or time.monotonic() - self._rights_taken > _RIGHTS_KEPT:

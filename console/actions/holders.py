@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from console.actions.scene import host_answers
 from console.config import Config
 from console.errors import ConfigError, HostError
 from console.fleet.assemble import is_of
@@ -21,7 +22,6 @@ from console.queue.writer import QueueWriter
 
 LIVE: tuple[Verdict, ...] = ("ALIVE_SLOW", "HUNG")
 NAMED_AT_MOST = 1000  # rows that can be named one by one
-_HOST_ANSWERS = 10.0  # seconds an agent may take to say its first word
 _WATCH = WATCHED_LONG_ENOUGH + 2.0
 
 
@@ -99,7 +99,7 @@ class Holders:
     async def _watched(self, found: Sequence[tuple[HolderRows, tuple[Job, ...]]], decide: bool) -> tuple[Held, ...]:
         if not found:
             return ()
-        await self._host_is_there()
+        await host_answers(self._host)
         await self._read_queue(found)
         held = await self._judged(found)
         deadline = time.monotonic() + _WATCH
@@ -143,15 +143,6 @@ class Holders:
                 pids |= {client.ident.pid for client in clients if client.ident is not None}
         if pids:
             await self._host.look_up(tuple(sorted(pids)))
-
-    async def _host_is_there(self) -> None:
-        deadline = time.monotonic() + _HOST_ANSWERS
-        while time.monotonic() < deadline:
-            facts = self._host.facts
-            told = (reading.taken is not None or reading.problem for reading in (facts.units, facts.processes))
-            if (facts.hello is not None and all(told)) or facts.agent.problem is not None:
-                return
-            await asyncio.sleep(0.05)
 
 
 def role_of(job: Job, roles: Sequence[Role]) -> str:

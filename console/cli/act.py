@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import signal
 import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
@@ -13,13 +12,14 @@ import click
 import msgspec
 
 from console.cli.jobs import database_configuration
-from console.cli.options import ascii_only, json_option, print_json, run, width
+from console.cli.options import json_option, print_json, run, width
+from console.cli.terminal import ask_line, glyphs, is_terminal, overwrite, say, stopping
 from console.config import Config, time_span
 from console.errors import EXIT_FAILED, EXIT_NOTHING, EXIT_OK, EXIT_USAGE, ConfigError
 from console.fleet.model import HostFacts, Verdict
-from console.fleet.plan import JobVerb, Outcome, Plan, Progress, RowRef
+from console.fleet.plan import JobVerb, Outcome, Plan, Progress, Question, RowRef
+from console.text import clean
 from console.view.cells import plain
-from console.view.glyphs import ASCII, UNICODE, Glyphs, to_ascii
 from console.view.plan import lines_text, outcome_lines, plan_text, progress_parts
 
 if TYPE_CHECKING:
@@ -147,14 +147,21 @@ def carry_out(
     agreement: Agreement,
     *,
     holders: bool = False,
+    kills: bool = False,
 ) -> int:
-    """Make the plan, show it, ask, apply it; the exit code. `holders`: the plan asks the host about processes."""
+    """Make the plan, show it, ask, apply it; the exit code. `holders`: the plan asks the host about processes. `kills`:
+    what is asked in the middle is agreed to beforehand."""
     read_only = str((ctx.find_root().obj or {}).get("read_only") or "")
-    return run(_carried_out(config, read_only, make, agreement, holders))
+    return run(_carried_out(config, read_only, make, agreement, holders, kills))
 
 
 async def _carried_out(
-    config: Config, read_only: str, make: Callable[[Actions], Awaitable[Plan]], agreement: Agreement, holders: bool
+    config: Config,
+    read_only: str,
+    make: Callable[[Actions], Awaitable[Plan]],
+    agreement: Agreement,
+    holders: bool,
+    kills: bool,
 ) -> int:
     from console.wiring import ONCE_INTERVAL, ONCE_TIMEOUT, Sources
 
@@ -165,13 +172,13 @@ async def _carried_out(
             ready = asyncio.create_task(sources.host.ready(ONCE_TIMEOUT))
         plan = await make(sources.actions)
         if not agreement.as_json:
-            _say(plan_text(plan, width(), _glyphs()))
+            say(plan_text(plan, width(), glyphs()))
         if plan.consent.kind == "refused":
             return _told(agreement, plan, None, EXIT_NOTHING if plan.consent.empty else EXIT_USAGE)
         if agreement.dry_run:
             return _told(agreement, plan, None, EXIT_OK)
         typed = agreement.typed
-        if not agreement.as_json and _terminal():
+        if not agreement.as_json and is_terminal():
             agreed, typed = await _asked(plan, agreement)
             if not agreed:
                 click.echo("worktop: nothing was done", err=True)
@@ -180,48 +187,39 @@ async def _carried_out(
             click.echo(f"worktop: not applied: {lacking}", err=True)
             return _told(agreement, plan, None, EXIT_USAGE)
         await (ready or sources.host.ready(ONCE_TIMEOUT))
-        outcome = await _applied(sources.actions, plan, typed, agreement)
+        outcome = await _applied(sources.actions, plan, typed, agreement, kills)
     finally:
         if ready is not None:
             ready.cancel()
         await sources.stop()
     if not agreement.as_json:
-        _say("\n" + lines_text(outcome_lines(plan, outcome, width(), _glyphs())))
+        say("\n" + lines_text(outcome_lines(plan, outcome, width(), glyphs())))
     code = {"done": EXIT_OK, "cancelled": EXIT_NOTHING}.get(outcome.state, EXIT_FAILED)
     return _told(agreement, plan, outcome, code)
 
 
-async def _applied(actions: Actions, plan: Plan, typed: str, agreement: Agreement) -> Outcome:
+async def _applied(actions: Actions, plan: Plan, typed: str, agreement: Agreement, kills: bool) -> Outcome:
     """Apply it. A signal that would end worktop stops it between two batches; the second one ends it."""
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def end(number: signal.Signals) -> None:
-        if not stop.is_set():
-            stop.set()
-            click.echo("worktop: stopping after this batch or step", err=True)
-            return
-        loop.remove_signal_handler(number)
-        signal.raise_signal(number)
-
-    for number in ends:
-        loop.add_signal_handler(number, end, number)
-    pipe = signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a reader that went away must not end it half way
     shows = sys.stderr.isatty() and not agreement.as_json
 
     def progress(now: Progress) -> None:
-        line = plain(progress_parts(plan, now, width() - 1))
-        click.echo(f"\r\x1b[K{to_ascii(line) if ascii_only() else line}", nl=False, err=True)
+        overwrite(plain(progress_parts(plan, now, width() - 1)))
 
-    try:
-        return await actions.apply(plan, typed=typed, on_progress=progress if shows else None, stop=stop)
-    finally:
-        if shows:
-            click.echo("\r\x1b[K", nl=False, err=True)
-        signal.signal(signal.SIGPIPE, pipe)
-        for number in ends:
-            loop.remove_signal_handler(number)
+    async def decide(question: Question) -> bool:
+        if kills or agreement.as_json or not is_terminal():
+            return kills
+        click.echo("\r\x1b[K" + "\n".join(clean(line) for line in (question.title, *question.text)), err=True)
+        return (await ask_line("Kill it? [y/N] ")).lower() in ("y", "yes")
+
+    with stopping(stop, "stopping after this batch or step"):
+        try:
+            return await actions.apply(
+                plan, typed=typed, on_progress=progress if shows else None, on_question=decide, stop=stop
+            )
+        finally:
+            if shows:
+                overwrite("")
 
 
 def _lacking(plan: Plan, agreement: Agreement) -> str | None:
@@ -236,39 +234,15 @@ async def _asked(plan: Plan, agreement: Agreement) -> tuple[bool, str]:
     if _lacking(plan, agreement) is None:
         return True, agreement.typed
     if plan.consent.kind == "typed":
-        word = await _line(f"\nType {plan.consent.word} to apply this: ")
+        word = await ask_line(f"\nType {plan.consent.word} to apply this: ")
         return word == plan.consent.word, word
-    return (await _line("\nApply this? [y/N] ")).lower() in ("y", "yes"), ""
-
-
-async def _line(question: str) -> str:
-    """A line of the terminal, read beside the sources: they go on talking while the person thinks."""
-    click.echo(question, nl=False, err=True)
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), ready.set)
-    try:
-        await ready.wait()
-        return sys.stdin.readline().strip()
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
+    return (await ask_line("\nApply this? [y/N] ")).lower() in ("y", "yes"), ""
 
 
 def _told(agreement: Agreement, plan: Plan, outcome: Outcome | None, code: int) -> int:
     if agreement.as_json:
         print_json(Answer(plan, outcome))
     return code
-
-
-def _terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def _glyphs() -> Glyphs:
-    return ASCII if ascii_only() else UNICODE
-
-
-def _say(text: str) -> None:
-    click.echo(to_ascii(text) if ascii_only() else text)
 
 
 def _rows(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[RowRef, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from console.cli.cut_off import cut_off_lines
 from console.cli.jobs import local
 from console.cli.options import json_option, print_json, width
 from console.cli.table import table
@@ -24,7 +25,7 @@ def command(limit: int, as_json: bool) -> int:
     Exit codes: 0 listed, 2 it cannot be read.
     """
     from console.actions.audit import entries
-    from console.actions.state import StateDirectory
+    from console.state import StateDirectory
 
     state = StateDirectory.find()
     try:
@@ -33,7 +34,10 @@ def command(limit: int, as_json: bool) -> int:
         raise ConfigError(f"audit in {state.path}", error.strerror or str(error)) from None
     if as_json:
         print_json(found)
-    elif found:
+        return EXIT_OK
+    for line in cut_off_lines():
+        click.echo(line)
+    if found:
         rows = [
             (local(one.at), one.who.name, one.state, one.rows, one.plan, f"{one.title}: {one.text}") for one in found
         ]

@@ -79,8 +79,10 @@ def lines_of(grants: Grants) -> list[str]:
             f"usermod --append --groups {grants.group} OPERATOR",
             f"# and in {grants.rule_path} (polkit 0.106 or later reads it at once):",
             *grants.rule.rstrip("\n").split("\n")[1:],
-            "# polkit cannot allow enable and disable for single units: run the agent through sudo for these,",
-            "# which allows everything worktop can do on this host.",
+            "# polkit cannot allow enable, disable and daemon-reload for single units. Run the agent through sudo for",
+            "# these, which allows everything worktop can do on this host; or allow them for every unit of the host,",
+            "# in the same file:",
+            *(f"// {line}" for line in polkit.wide_rule(grants.group).rstrip("\n").split("\n")),
         ]
     else:
         lines.append("# No role has a unit of the system manager: no polkit rule is needed.")

@@ -16,23 +16,38 @@ from console.text import clean
 
 # name -> (module, short help): the help page imports none of them
 COMMANDS = {
+    "abandon": ("console.cli.abandon", "Give up what is left of a plan that was cut off."),
     "agent": ("console.cli.agent", "Speak for this host on stdin and stdout (started by the console)."),
     "audit": ("console.cli.audit", "List what was applied, by whom, and what came of it."),
+    "continue": ("console.cli.continue_", "Go on with a plan that was cut off."),
     "demo": ("console.cli.demo", "Boot a disposable demo host and open the console in it."),
     "diagnose": ("console.cli.diagnose", "Find out what is wrong with a worker before it is restarted."),
+    "disable": ("console.cli.disable", "Do not let workers start at boot."),
     "discard": ("console.cli.discard", "Delete waiting and failed jobs."),
     "doctor": ("console.cli.doctor", "Check each source: reachable, as whom, with what rights."),
+    "drain": ("console.cli.drain", "Let workers finish what they hold, then stop them."),
+    "enable": ("console.cli.enable", "Let workers start at boot."),
     "job": ("console.cli.job", "Show one job with its holder and the evidence."),
     "jobs": ("console.cli.jobs", "List jobs by state."),
+    "kill": ("console.cli.kill", "Send a signal to workers."),
+    "limits": ("console.cli.limits", "Set limits of the units of a role by a drop-in."),
+    "logs": ("console.cli.logs", "Print or follow the journal of a role, a unit or a job."),
     "pause": ("console.cli.pause", "Stop giving out the jobs of a role."),
+    "playbook": ("console.cli.playbook", "Follow a playbook step by step: list, show, run, resume, rollback, status."),
     "priority": ("console.cli.priority", "Change the priority of waiting jobs."),
     "quarantine": ("console.cli.quarantine", "Put jobs that kill their workers with the failed ones."),
     "queue": ("console.cli.queue", "Install worktop's own job table."),
     "reclaim": ("console.cli.reclaim", "Return the jobs of dead workers to waiting."),
+    "reset-failed": ("console.cli.reset_failed", "Clear the failed state of workers."),
+    "restart": ("console.cli.restart", "Restart workers, one after another."),
     "resume": ("console.cli.resume", "Give out the jobs of a role again."),
     "retry": ("console.cli.retry", "Let failed jobs wait again."),
     "run-now": ("console.cli.run_now", "Make waiting jobs due now."),
+    "scale": ("console.cli.scale", "Bring a role to so many workers."),
+    "schedules": ("console.cli.schedules", "Understand what starts something here: crontabs, timers and others."),
+    "start": ("console.cli.start", "Start workers."),
     "status": ("console.cli.status", "Print what the first screen shows."),
+    "stop": ("console.cli.stop", "Stop workers."),
     "undo": ("console.cli.undo", "Restore the rows that an action has changed."),
     "worker": ("console.cli.worker", "Run the reference worker."),
     "workers": ("console.cli.workers", "List the workers of every role."),
@@ -62,7 +77,7 @@ class LazyGroup(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, refused, 3 error findings (status --check), "
-    "4 nothing to do.",
+    "4 nothing to do, 5 a playbook was left before its end.",
 )
 @click.version_option(__version__, prog_name="worktop")
 @click.option("--config", metavar="FILE", help="worktop.toml to use [default: ./, ~/.config/worktop/, /etc/worktop/].")
@@ -73,7 +88,7 @@ class LazyGroup(click.Group):
     is_flag=False,
     flag_value="fleet",
     default=None,
-    type=click.Choice(["fleet", "workers", "jobs", "queue", "log", "host"]),
+    type=click.Choice(["fleet", "workers", "jobs", "queue", "log", "schedules", "host"]),
     help="Print a screen as text instead of opening the console [default: fleet].",
 )
 @click.pass_context

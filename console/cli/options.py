@@ -77,22 +77,25 @@ def narrowed(fleet: Fleet, role: str | None) -> Fleet:
 
 def print_json(value: object) -> None:
     """One JSON document on stdout, every field always there; secrets are masked, control characters are escaped."""
-    click.echo(msgspec.json.format(msgspec.json.encode(_masked(value)), indent=2).decode())
+    click.echo(msgspec.json.format(msgspec.json.encode(masked(value)), indent=2).decode())
 
 
-def _masked(value: Any) -> Any:
+def masked(value: Any) -> Any:
+    """The value as plain data, every field always there, secrets masked."""
     from console.text import mask
 
     if isinstance(value, str):
         return mask(value)
+    if isinstance(value, bytes):  # of a file
+        return mask(value.decode("utf-8", "replace"))
     if isinstance(value, msgspec.Struct):
         own = _OWN_WORDS.get(type(value).__name__, ())
         fields = {name: getattr(value, name) for name in value.__struct_fields__}
-        return {name: field if name in own else _masked(field) for name, field in fields.items()}
+        return {name: field if name in own else masked(field) for name, field in fields.items()}
     if isinstance(value, dict):
-        return {key: _masked(item) for key, item in value.items()}
+        return {key: masked(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_masked(item) for item in value]
+        return [masked(item) for item in value]
     return value
 
 

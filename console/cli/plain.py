@@ -17,8 +17,8 @@ from console.view.listing import Look, list_grid, look_of
 if TYPE_CHECKING:
     from console.wiring import Sources
 
-ScreenName = Literal["fleet", "workers", "jobs", "queue", "log", "host"]
-SCREENS: tuple[ScreenName, ...] = ("fleet", "workers", "jobs", "queue", "log", "host")
+ScreenName = Literal["fleet", "workers", "jobs", "queue", "log", "schedules", "host"]
+SCREENS: tuple[ScreenName, ...] = ("fleet", "workers", "jobs", "queue", "log", "schedules", "host")
 _JOB_STATES: tuple[Literal["stuck", "running", "waiting", "failed"], ...] = ("stuck", "running", "waiting", "failed")
 _JOBS_EACH = 20
 _LOG_SECONDS = 3.0  # the history of the journal is there by then
@@ -56,6 +56,8 @@ async def _text(screen: ScreenName, fleet: Fleet, sources: Sources) -> str:
         return _queue(fleet, columns, look)
     if screen == "log":
         return await _log(fleet, sources, columns, glyphs)
+    if screen == "schedules":
+        return await _schedules(sources, columns, look)
     return await _host(fleet, sources, columns, look)
 
 
@@ -128,6 +130,16 @@ async def _log(fleet: Fleet, sources: Sources, columns: int, glyphs: Glyphs) -> 
         return problem.line()
     names = name_width(units)
     return "\n".join(plain(log_parts(line, columns, glyphs, names)).rstrip() for line in lines[-100:])
+
+
+async def _schedules(sources: Sources, columns: int, look: Look) -> str:
+    from console.view.schedules import COLUMNS, rows, summary_parts
+
+    inventory = await sources.schedules()
+    shown = rows(inventory)
+    grid = list_grid(shown, [row.key for row in shown], COLUMNS, columns, look)
+    counts = "  ".join(text for text, _ in summary_parts(shown, look.glyphs, inventory.notes))
+    return f"SCHEDULES  {counts}\n\n{grid.text()}"
 
 
 async def _host(fleet: Fleet, sources: Sources, columns: int, look: Look) -> str:

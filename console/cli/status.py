@@ -7,6 +7,7 @@ import time
 
 import click
 
+from console.cli.cut_off import cut_off_lines
 from console.cli.options import (
     ascii_only,
     configuration,
@@ -44,6 +45,8 @@ def command(ctx: click.Context, role: str | None, as_json: bool, watch: bool, ch
         print_json(fleet)
     else:
         click.echo(status_text(fleet, width(), evidence=evidence))
+        for line in cut_off_lines():
+            click.echo(line)
     failed = any(finding.severity == "error" for finding in fleet.findings)
     return EXIT_FINDINGS if check and failed else 0
 

@@ -36,6 +36,7 @@ class Role(Value, frozen=True, kw_only=True):
     match: tuple[str, ...] = ()  # regular expressions searched in a command line joined by single spaces
     oldest_limit: float = 900.0  # the oldest waiting job may be this old, seconds
     progress_limit: float = 300.0  # jobs wait and none finished for this long: hung, seconds
+    watch: float = 20.0  # seconds each worker is watched after it was started, while the role grows
     health: tuple[str, ...] = ()  # its health check: a command's arguments, one http(s) address, or "finishes jobs"
     configured: bool = True  # False: made from a template unit because there is no configuration
 
@@ -110,6 +111,7 @@ class Unit(Value, frozen=True, kw_only=True):
     tasks_max: int | None = None
     restart: str = "no"  # Restart=
     restart_sec: float = 0.1
+    timeout_stop: float = 90.0  # TimeoutStopSec=
     start_limit_interval: float = 10.0
     start_limit_burst: int = 5
     start_limit_hit: bool = False  # journal: "Start request repeated too quickly", or Result=start-limit-hit
@@ -290,6 +292,7 @@ class HostFacts(Value, frozen=True, kw_only=True):
     agent: Reading[Hello] = Reading()
     units: Reading[tuple[Unit, ...]] = Reading()
     units_partial: bool = False  # the units are known by their states alone, the rest is being read
+    reloads: int = 0  # how often systemd has read its files again since the agent began
     processes: Reading[tuple[Process, ...]] = Reading()
     host: Reading[Host] = Reading()
     schedules: Reading[tuple[CronLine, ...]] = Reading()

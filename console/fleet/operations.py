@@ -69,3 +69,30 @@ class HostRights(Value, frozen=True, kw_only=True):
 
     def allows(self, verb: UnitVerb, role: str) -> bool:
         return not self.read_only and any(verb in each.allowed for each in self.units if each.role == role)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+FileCheck = Literal["", "unit", "crontab"]  # what is asked whether it is valid: systemd-analyze verify, crontab
+
+
+class FileRead(Value, frozen=True, kw_only=True):
+    """A file that may be edited through the agent, as it is now. Its bytes are raw: they are shown masked."""
+
+    path: str
+    content: bytes | None = None  # None: there is no such file, or it could not be read
+    sha256: str = ""  # of the content, hexadecimal; "" without content
+    mode: int = 0o644  # permission bits
+    uid: int = -1
+    gid: int = -1
+    problem: str = ""  # why it could not be read: a clause
+
+
+class FileWritten(Value, frozen=True, kw_only=True):
+    """A file that was replaced, made or removed."""
+
+    path: str
+    sha256: str = ""  # of what is there now; "": it was removed
+    backup: str = ""  # path of the copy of what was there before, on the agent's host; "": none was made
+    text: str = ""  # a sentence

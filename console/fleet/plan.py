@@ -16,7 +16,8 @@ from console.fleet.model import Claim, Count, Holder, Ident, Job, Value
 JobVerb = Literal["reclaim", "retry", "discard", "run-now", "priority", "quarantine"]
 QueueVerb = Literal["pause", "resume"]
 UnitVerb = Literal["start", "stop", "restart", "reset-failed", "kill", "enable", "disable"]
-Verb = JobVerb | QueueVerb | UnitVerb | Literal["undo", "drain", "scale", "limits"]
+LineVerb = Literal["disable-line", "restore-line"]  # of a crontab
+Verb = JobVerb | QueueVerb | UnitVerb | LineVerb | Literal["undo", "continue", "drain", "scale", "limits", "install"]
 
 
 # --- which rows ------------------------------------------------------------------------------------------------------
@@ -80,18 +81,43 @@ class Statement(Value, frozen=True, kw_only=True):
     psql: str = ""  # the same with the literals in place: can be pasted into psql
 
 
+class Watch(Value, frozen=True, kw_only=True):
+    """What is looked at after a unit was started, before the plan goes on."""
+
+    kind: Literal["healthy", "growth"]  # growth: of a scale; it must be worth it, too
+    seconds: float  # healthy: at most so long; growth: for so long
+    lived: float = 0.0  # seconds it must have run without a restart: past its RestartSec=
+    jobs: bool = False  # where jobs wait it must have claimed or finished one
+
+
 # --- the plan --------------------------------------------------------------------------------------------------------
+
+
+class FileEdit(Value, frozen=True, kw_only=True):
+    """What a file is to hold. It is changed only while it still is what was read for the plan."""
+
+    path: str
+    expected: str = ""  # sha256 of what was read; "": there was no file
+    content: bytes | None = None  # None: the file is removed
+    mode: int | None = None  # None: as it is
+    check: Literal["", "unit", "crontab"] = ""  # what must accept it before it is installed
 
 
 class Step(Value, frozen=True, kw_only=True):
     """One change of the world, or one wait between two."""
 
-    kind: Literal["sql", "notify", "unit", "signal", "wait", "file", "check"]
+    # reload: systemd reads its unit files again; program: another supervisor (verb) stops the process `ident`
+    kind: Literal["sql", "notify", "unit", "signal", "wait", "file", "reload", "program", "check"]
     title: str  # "stop thumbnails-worker@3.service", "return 4 jobs to waiting"
     text: str = ""  # exactly what is done: the SQL, the call, the edit
     statement: Statement | None = None
     unit: str = ""  # kind unit: its name, and
+    units: tuple[str, ...] = ()  # or, of enable and disable, all their names: systemd reads its files once for them
     verb: str = ""  # start, stop, ...
+    drains: bool = False  # kind unit, verb stop: its main process is asked to end; nobody is killed without a question
+    watch: Watch | None = None  # kind unit: what must be seen afterwards before the next step
+    alone: bool = False  # that it fails does not keep the steps after it from being done
+    file: FileEdit | None = None  # kind file
     ident: Ident | None = None  # kind signal: the process
     signal: str = ""  # "TERM"
     timeout: float | None = None  # seconds this may take before it counts as failed
@@ -124,6 +150,7 @@ class Plan(Value, frozen=True, kw_only=True):
     selection: Selection | None = None
     batch: int = 1000  # rows of one transaction
     undoes: str = ""  # verb undo: the id of the plan whose rows are restored
+    continues: str = ""  # the id of the plan that was cut off, whose remaining steps these are
     rows: Count | None = None
     reasons: tuple[str, ...] = ()  # evidence, and why it is safe
     warnings: tuple[str, ...] = ()
@@ -150,6 +177,49 @@ class RowChange(msgspec.Struct, frozen=True):
     id: str
     before: tuple[str | None, ...]
     after: tuple[str | None, ...] = ()
+
+
+class UnitChange(Value, frozen=True, kw_only=True):
+    """How a unit was before a step changed it."""
+
+    unit: str
+    active: bool  # it ran, or was to run: active, activating, reloading
+    enabled: str = ""  # UnitFileState; "" not known
+
+
+class FileChange(Value, frozen=True, kw_only=True):
+    """A file before and after a step; None: there is none."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    mode: int = 0o644
+    uid: int = 0
+    gid: int = 0
+
+
+class Question(Value, frozen=True, kw_only=True):
+    """What is asked in the middle of an apply; no answer is a no."""
+
+    kind: Literal["kill"]
+    step: int  # index into Plan.steps
+    title: str  # "Kill mail-worker@3.service (pid 812)?"
+    text: tuple[str, ...] = ()  # what is the case, and what becomes of it, as sentences
+    unit: str = ""
+    ident: Ident | None = None
+    jobs: tuple[str, ...] = ()  # ids of what it still holds
+
+
+class Suggestion(Value, frozen=True, kw_only=True):
+    """What is worth doing after an apply: a command, and what a plan of it is made from."""
+
+    title: str  # "Reclaim 1 job that mail-worker@3.service held"
+    command: str
+    verb: Verb
+    role: str = ""
+    rows: tuple[RowRef, ...] = ()
+    units: tuple[str, ...] = ()
+    plan: str = ""  # verb undo, continue: the id
 
 
 class Blocked(Value, frozen=True, kw_only=True):
@@ -215,6 +285,9 @@ class Outcome(Value, frozen=True, kw_only=True):
     not_verified: tuple[str, ...] = ()
     undo: str = ""  # "worktop undo 20261129T203107Z-3f2a91"; "" when nothing can be undone
     took: float = 0.0
+    units: int = 0  # that were changed
+    files: int = 0
+    next: tuple[Suggestion, ...] = ()
 
 
 class Actor(Value, frozen=True, kw_only=True):
@@ -252,7 +325,7 @@ class AuditEntry(Value, frozen=True, kw_only=True):
 
 
 class Undoable(Value, frozen=True, kw_only=True):
-    """An applied plan whose rows are in the journal."""
+    """An applied plan whose rows, units and files are in the journal as they were."""
 
     plan: str  # id
     at: float
@@ -262,3 +335,20 @@ class Undoable(Value, frozen=True, kw_only=True):
     who: Actor = Actor()
     rows: int = 0
     state: Literal["whole", "unsure", "undone"] = "whole"  # unsure: it was cut off, the last batch may not be committed
+    units: int = 0
+    files: int = 0
+
+
+class Unfinished(Value, frozen=True, kw_only=True):
+    """A plan that was cut off: worktop, its agent or the way to the host was lost before its last step."""
+
+    plan: str  # id
+    at: float  # when it was begun
+    verb: str
+    title: str
+    role: str = ""
+    who: Actor = Actor()
+    done: int = 0  # steps
+    steps: int = 0
+    next: str = ""  # title of the first step that is not known to be done
+    running: bool = False  # somebody is applying it now

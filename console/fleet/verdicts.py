@@ -105,7 +105,7 @@ class Judge:
             return "UNKNOWN", (NOT_LOOKED_UP,), ""
         if holder.host and holder.host != hello.host:
             return "UNKNOWN", (f"held on another host: {holder.host}",), ""
-        if holder.boot_id and holder.boot_id != hello.boot_id:
+        if holder.boot_id and holder.boot_id != hello.boot_id and not self._claimed_since_boot(job):
             if not holder.host:
                 return "UNKNOWN", ("held on another host, or before a boot of this one: the row names no host",), ""
             return "DEAD", (f"{hello.host} has booted again since the claim",), ""
@@ -137,6 +137,12 @@ class Judge:
         if process is not None and not worker:
             worker = key_of(process)
         return verdict, (f"pid {pid} is alive", *sentences), worker
+
+    def _claimed_since_boot(self, job: Job) -> bool:
+        """Then another boot id proves nothing: in a container, a unit that systemd gives a /proc/sys of its own
+        (ProtectKernelTunables=) sees the boot id of the machine, and the agent that of the container."""
+        uptime = self.facts.uptime
+        return uptime is not None and job.running_for is not None and job.running_for + _SLACK < uptime
 
     def _gone(self, job: Job, holder: Holder, state: PidState) -> str:
         """Why the process that claimed the row no longer lives; "" when it may."""

@@ -26,7 +26,7 @@ def host_from(
     told: Host | None,
 ) -> Host:
     """The host's numbers now; those that jitter are kept as `told` while they are close to it."""
-    memory = _meminfo()
+    memory = meminfo()
     workers = list(scanned.workers.values())
     before = {account.uid: account for account in told.accounts} if told else {}
     return Host(
@@ -79,7 +79,7 @@ def _limit(uid: int, pids: list[int], hierarchy: Hierarchy) -> tuple[int | None,
     return min(found) if found else (None, "")
 
 
-def _meminfo() -> dict[str, int]:
+def meminfo() -> dict[str, int]:
     data = procfs.read_bytes(f"{procfs.PROC}/meminfo", 8192) or b""
     pairs = re.findall(rb"^(MemTotal|MemAvailable):\s+(\d+) kB", data, re.MULTILINE)
     return {key.decode(): int(value) * 1024 for key, value in pairs}

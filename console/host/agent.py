@@ -58,7 +58,13 @@ class Agent:
         self._table = UnitTable(user_manager, self._states_changed, self._tell_states)
         self._units = UnitSource(self._table, self._hierarchy, user_manager)
         self._requests = Requests(
-            self._channel, self._scanner, self._hierarchy, lambda: self._table.properties, user_manager, read_only
+            self._channel,
+            self._scanner,
+            self._hierarchy,
+            lambda: self._table.properties,
+            user_manager,
+            read_only,
+            lambda: self._watch.roles,
         )
         self._operations = Operations(self._channel, self._scanner, lambda: self._watch.roles, user_manager, read_only)
         self._told_units: Told[Unit] = Told()
@@ -233,7 +239,12 @@ class Agent:
         self._channel.send(
             protocol.encode(
                 protocol.UnitsUpdate(
-                    taken=time.time(), took=_since(started), full=delta.full, items=delta.items, gone=delta.gone
+                    taken=time.time(),
+                    took=_since(started),
+                    full=delta.full,
+                    items=delta.items,
+                    gone=delta.gone,
+                    reloads=self._table.reloads,
                 )
             )
         )

@@ -16,14 +16,15 @@ import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
-from console.errors import HostError
+from console.errors import AgentLost, HostError, Problem
 from console.fleet.diagnosis.model import Looked
 from console.fleet.model import Backend, DatabaseClient, HostDetail, HostFacts, Ident, LogLine, Role, UnitDetail
-from console.fleet.operations import HostRights, UnitJob, UnitProgress
+from console.fleet.operations import FileCheck, FileRead, FileWritten, HostRights, UnitJob, UnitProgress
 from console.fleet.plan import UnitVerb
 from console.host import facts as keeping
 from console.host import protocol, spawn
 from console.host.follow import LogFollow
+from console.host.heard import SchedulesHeard
 from console.host.polkit import GROUP
 from console.host.protocol import (
     Answer,
@@ -32,17 +33,30 @@ from console.host.protocol import (
     ExamineAnswer,
     ExamineOf,
     Failure,
+    FileReadAnswer,
+    FileWrittenAnswer,
     Greeting,
+    HoldRoles,
     HostDetailAnswer,
     Lines,
+    LogAnswer,
     LogUpdate,
     LookUp,
     Params,
+    ReadFile,
+    ReadLog,
+    ReplaceFile,
     Response,
     RightsAnswer,
     RightsFor,
+    SchedulesAnswer,
+    SchedulesOf,
     SignalTo,
     StopLog,
+    StopProgram,
+    SupervisorKind,
+    TranslateAnswer,
+    TranslateOf,
     UnitDetailAnswer,
     UnitDetailOf,
     UnitJobAnswer,
@@ -51,6 +65,7 @@ from console.host.protocol import (
     WaitGone,
     Watch,
 )
+from console.schedules.inventory import Inventory, Translated
 
 HELLO_SECONDS = 20.0  # ssh may have to wake a host; an agent that said nothing until then is given up
 SILENCE_SECONDS = 20.0  # an agent says something every interval; silent for this long it hangs
@@ -59,6 +74,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 _ANSWER_SECONDS = 15.0  # what an agent may take beyond what it was asked to wait
 _ANSWERS = (
     *(Response, Failure, UnitDetailAnswer, HostDetailAnswer, UnitJobAnswer, ClientsAnswer, RightsAnswer, ExamineAnswer),
+    *(FileReadAnswer, FileWrittenAnswer, LogAnswer, SchedulesAnswer, TranslateAnswer),
 )
 
 
@@ -89,6 +105,7 @@ class HostClient:
         self._answers: dict[int, asyncio.Future[Answer]] = {}
         self._progress: dict[int, Callable[[UnitProgress], None]] = {}  # by the id of the unit_job request
         self._follows: list[LogFollow] = []
+        self._schedules = SchedulesHeard()
         self._watching = 0  # the id of the last watch request
         self._greeted = False  # an agent of this protocol listens
         self._news = asyncio.Event()
@@ -103,6 +120,11 @@ class HostClient:
     def process(self) -> subprocess.Popen[bytes] | None:
         """The child that is the agent, or leads to it (sudo, ssh)."""
         return self._child
+
+    @property
+    def greetings(self) -> int:
+        """How many agents have greeted so far."""
+        return self._keeper.greetings
 
     # --- for callers ------------------------------------------------------------------------------------------------
 
@@ -227,15 +249,21 @@ class HostClient:
         timeout: float = 120.0,
         *,
         signal: str = "KILL",
+        patience: float = 0.0,
+        also: tuple[str, ...] = (),
         on_progress: Callable[[UnitProgress], None] | None = None,
     ) -> UnitJob:
         """Do it to the service, and wait until systemd's job has ended and the unit has settled; `signal` is for the
         verb kill, which signals every process of the unit. `on_progress` is called once a second until then.
 
+        `patience`: of a stop: the service is asked to end and stopped when it has ended; when it has not within so
+        many seconds it is left running, and the result is "timeout". `also`: services that are enabled or disabled
+        with it, for which systemd reads its files once.
+
         HostError: not permitted, no such unit, no agent, or not over within `timeout` seconds (systemd goes on with
         it). A job that failed is no error: `UnitJob.ok` is False and its text says why.
         """
-        number = self._sent("unit_job", UnitJobOf(name, verb, timeout, signal))
+        number = self._sent("unit_job", UnitJobOf(name, verb, timeout, signal, patience, also))
         if on_progress is not None:
             self._progress[number] = on_progress
         try:
@@ -246,10 +274,62 @@ class HostClient:
             raise HostError(f"{verb} {name}", "the agent gave another answer")
         return answer.job
 
+    async def hold(self, roles: tuple[str, ...], who: str, timeout: float = 5.0) -> None:
+        """Keep other consoles from acting on these roles until `release`, or the end of the agent. HostError names who
+        keeps this one from it."""
+        await self._ask("hold", HoldRoles(roles, who), timeout)
+
+    async def release(self, timeout: float = 5.0) -> None:
+        """Other consoles may act again. HostError: no agent, no answer; then nothing is held either."""
+        await self._ask("release", None, timeout)
+
     async def signal(self, ident: Ident, signal: str, timeout: float = 5.0) -> None:
         """Send the signal ("TERM") to exactly this process. HostError: it is gone, another has its pid, not permitted,
         or it is pid 1, the agent or one of its ancestors."""
         await self._ask("signal", SignalTo(ident, signal), timeout)
+
+    async def read_file(self, path: str, timeout: float = 5.0) -> FileRead:
+        """A unit file, a drop-in or a crontab as it is now; `problem` says why it could not be read. HostError: it is
+        in no folder that worktop edits, no agent, no answer."""
+        answer = await self._ask("read_file", ReadFile(path), timeout)
+        if not isinstance(answer, FileReadAnswer):
+            raise HostError(f"read {path}", "the agent gave another answer")
+        return answer.file
+
+    async def replace_file(
+        self,
+        path: str,
+        *,
+        expected: str,
+        content: bytes | None,
+        mode: int | None = None,
+        check: FileCheck = "",
+        backup: bool = True,
+        timeout: float = 45.0,
+    ) -> FileWritten:
+        """Put `content` in the file's place (None: remove it), whole or not at all, if it still has the sha256
+        `expected` ("": there is none). `check`: what must find nothing wrong with it first. A copy of what was there
+        is kept in the state directory of the agent's account.
+
+        HostError: changed by somebody else since, not valid, not permitted, no agent; then nothing was changed. An
+        agent that does not answer in time may have done it: read the file again.
+        """
+        asked = ReplaceFile(path, expected, content, mode, check, backup)
+        answer = await self._ask("replace_file", asked, timeout)
+        if not isinstance(answer, FileWrittenAnswer):
+            raise HostError(f"write {path}", "the agent gave another answer")
+        return answer.written
+
+    async def daemon_reload(self, timeout: float = 95.0) -> None:
+        """Make systemd read its files again. It starts every unit's counter of the start limit anew (systemd 252).
+        HostError: not permitted, no agent, not over in time."""
+        await self._ask("daemon_reload", None, timeout)
+
+    async def stop_program(self, kind: SupervisorKind, ident: Ident, timeout: float = 130.0) -> str:
+        """Have the supervisor stop the program whose process this is; a sentence. HostError: it does not list it, the
+        process is gone, its command failed."""
+        answer = await self._ask("stop_program", StopProgram(kind, ident), timeout)
+        return answer.result if isinstance(answer, Response) else ""
 
     async def wait_gone(self, ident: Ident, timeout: float) -> bool:
         """Whether exactly this process has ended within `timeout` seconds. HostError: no agent, hidden from it."""
@@ -286,21 +366,42 @@ class HostClient:
             raise HostError("detail of the host", "the agent gave another answer")
         return answer.detail
 
+    async def schedules(self, anew: bool = False, timeout: float = 25.0) -> Inventory:
+        """Everything that starts something on the host; read again when a file has changed, or with `anew`. HostError:
+        no agent, no answer."""
+        answer = await self._ask("schedules", SchedulesOf(self._schedules.known, anew), timeout)
+        if not isinstance(answer, SchedulesAnswer):
+            raise HostError("schedules of the host", "the agent gave another answer")
+        return self._schedules.heard(answer)
+
+    async def translate(
+        self, names: Sequence[str], prove: bool = True, timeout: float = 25.0
+    ) -> tuple[Translated, ...]:
+        """The units that these entries of the schedules would become, and with `prove` what was proved of them.
+        HostError: there is no such entry, no agent, no answer."""
+        answer = await self._ask("translate", TranslateOf(tuple(names), prove), timeout)
+        if not isinstance(answer, TranslateAnswer):
+            raise HostError("translate schedules", "the agent gave another answer")
+        return answer.translated
+
     async def follow_log(
         self,
         units: tuple[str, ...],
         on_lines: Callable[[tuple[LogLine, ...]], None],
         *,
         lines: int = 200,
+        since: float | None = None,
+        mentions: str = "",
         timeout: float = 5.0,
     ) -> LogFollow:
-        """Follow the journal of these units (names, or globs such as "worker@*.service"): the last `lines` entries,
-        then what is written. `on_lines` is called on the event loop with the next ones, oldest first.
+        """Follow the journal of these units (names, or globs such as "worker@*.service"): the last `lines` entries
+        (`since` an epoch second), then what is written; with `mentions` only lines in which this word stands.
+        `on_lines` is called on the event loop with the next ones, oldest first.
 
         It goes on over the death of an agent, after the last line that came; while there is none, `LogFollow.problem`
         says so. HostError: the agent refused, or did not answer.
         """
-        follow = LogFollow(units, on_lines, lines, self._stop_follow)
+        follow = LogFollow(units, on_lines, lines, self._stop_follow, since, mentions)
         self._follows.append(follow)
         if not self._greeted:
             follow.problem = self.facts.agent.problem or HostError("host agent", "not started yet").problem
@@ -312,6 +413,23 @@ class HostClient:
             await follow.stop()
             raise
         return follow
+
+    async def read_log(
+        self,
+        units: tuple[str, ...],
+        *,
+        lines: int = 200,
+        since: float | None = None,
+        until: float | None = None,
+        mentions: str = "",
+        timeout: float = 12.0,
+    ) -> tuple[tuple[LogLine, ...], Problem | None]:
+        """The last `lines` entries of these units in that time (epoch seconds), oldest first, and why there are none,
+        or not all. HostError: no agent, no answer, no such unit."""
+        answer = await self._ask("read_log", ReadLog(units, lines, since, until, mentions), timeout)
+        if not isinstance(answer, LogAnswer):
+            raise HostError("read the journal", "the agent gave another answer")
+        return answer.lines, answer.problem
 
     async def _stop_follow(self, follow: LogFollow) -> None:
         if follow in self._follows:
@@ -328,9 +446,9 @@ class HostClient:
         if not self._greeted:
             problem = self.facts.agent.problem
             raise (
-                HostError(problem.what, problem.why, problem.do)
+                AgentLost(problem.what, problem.why, problem.do)
                 if problem
-                else HostError("host agent", "not started yet")
+                else AgentLost("host agent", "not started yet")
             )
         return self._send(method, params)
 
@@ -341,7 +459,7 @@ class HostClient:
             async with asyncio.timeout(timeout):
                 return await answer
         except TimeoutError:
-            raise HostError("host agent", f"no answer within {timeout:g} s") from None
+            raise AgentLost("host agent", f"no answer within {timeout:g} s") from None
         finally:
             self._answers.pop(number, None)
 
@@ -455,7 +573,7 @@ class HostClient:
             self._writer = None
         for answer in self._answers.values():
             if not answer.done():
-                answer.set_exception(HostError("host agent", "ended before it answered"))
+                answer.set_exception(AgentLost("host agent", "ended before it answered"))
         if child is None:
             return
         try:

@@ -127,6 +127,8 @@ class Keeper:
                 failing_since=(reading.failing_since or now) if message.problem else None,
             )
         changes = {"agent": agent, "units_partial": partial, "uptime": self._uptime(), str(name): changed}
+        if isinstance(message, UnitsUpdate) and message.taken is not None:
+            changes["reloads"] = message.reloads
         self.facts = msgspec.structs.replace(self.facts, **changes)
         if isinstance(message, HoldersUpdate):
             self._holders = frozenset(state.pid for state in message.items)
@@ -244,7 +246,7 @@ def _is_news(before: Unit | None, now: Unit) -> bool:
     return not (loops and before.active in _TRYING and now.active in _TRYING)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:
     """Sorts worker@2 before worker@10."""
     return tuple(

@@ -18,9 +18,13 @@ class LogFollow:
         on_lines: Callable[[tuple[LogLine, ...]], None],
         lines: int,
         stop: Callable[[LogFollow], Awaitable[None]],
+        since: float | None = None,
+        mentions: str = "",
     ) -> None:
         self._units = units
         self._lines = lines
+        self._since = since
+        self._mentions = mentions
         self._on_lines = on_lines
         self._stop = stop
         self._cursor = ""
@@ -30,7 +34,7 @@ class LogFollow:
 
     def request(self) -> FollowLog:
         """What to ask an agent: everything after the last line that came, or the history first."""
-        return FollowLog(units=self._units, lines=self._lines, after=self._cursor)
+        return FollowLog(self._units, self._lines, self._cursor, self._since, self._mentions)
 
     def update(self, message: LogUpdate) -> None:
         if self._stopped:

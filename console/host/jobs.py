@@ -23,6 +23,7 @@ from console.fleet.plan import UnitVerb
 from console.fleet.workers import ending
 from console.host.bus import SERVICE, UNIT, BusLost, Connection, NoAnswer, NotPermitted, Refused, text, unit_path
 from console.host.children import output_of
+from console.host.gentle import ask_to_end
 from console.host.signals import number_of
 from console.host.units import NOT_SET, keep, unit_from
 from console.text import ago
@@ -33,7 +34,7 @@ SETTLE_SECONDS = 3.0  # and that is waited for at most this long
 _LOOK_SECONDS = 0.1
 _ENABLE_SECONDS = 30.0  # systemctl enable makes the manager reload, which takes seconds on a host with many units
 _PUMP_SECONDS = 0.01
-_NAME = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.service\Z")
+_NAME = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.(?:service|timer)\Z")
 _METHODS: dict[UnitVerb, bytes] = {"start": b"StartUnit", "stop": b"StopUnit", "restart": b"RestartUnit"}
 _RESULTS = frozenset({"done", "failed", "timeout", "canceled", "dependency", "skipped"})
 _WORDS = {
@@ -66,17 +67,36 @@ class UnitJobs:
         self._ends: dict[bytes, asyncio.Future[str]] = {}  # by path of the job
 
     async def run(
-        self, name: str, verb: UnitVerb, timeout: float, with_signal: str, told: Callable[[UnitProgress], None]
+        self,
+        name: str,
+        verb: UnitVerb,
+        timeout: float,
+        with_signal: str,
+        told: Callable[[UnitProgress], None],
+        *,
+        patience: float = 0.0,
+        also: tuple[str, ...] = (),
     ) -> UnitJob:
-        """Do it and wait. HostError: not permitted, no such unit, the bus is gone, or not over within `timeout` s."""
-        if not _NAME.match(name):
-            raise HostError(f"{verb} {name[:80]!r}", "that is no name of a service")
+        """Do it and wait. HostError: not permitted, no such unit, the bus is gone, or not over within `timeout` s.
+
+        `patience`: of a stop, so many seconds it is asked to end before. `also`: enabled or disabled with it.
+        """
+        for each in (name, *also):
+            if not _NAME.match(each):
+                raise HostError(f"{verb} {each[:80]!r}", "that is no name of a service or a timer")
         if verb in ("enable", "disable"):
-            return await self._enablement(name, verb)
+            return await self._enablement((name, *also), verb)
         started = time.monotonic()
         self._open()
         try:
             before = self._before(name)
+            if verb == "stop" and patience > 0 and before.active in ("active", "deactivating"):
+                try:
+                    waits = await ask_to_end(self._asking(), name, patience, told)
+                except NotPermitted as error:
+                    raise _not_permitted(verb, name, error) from error
+                if waits is not None:
+                    return waits
             result = await self._done(name, verb, started, timeout, with_signal, told)
             try:
                 unit = await self._settled(name, verb)
@@ -110,9 +130,7 @@ class UnitJobs:
                 return "done"
             path = ask.make_job(_METHODS[verb], name)
         except NotPermitted as error:
-            raise NotPermitted(
-                f"{verb} {name}", f"not permitted: {error.problem.why.rstrip('.').lower()}", PERMIT
-            ) from error
+            raise _not_permitted(verb, name, error) from error
         except NoAnswer as error:
             raise NoAnswer(f"{verb} {name}", error.problem.why, "it may still be done: look at the unit") from error
         except Refused as error:
@@ -165,7 +183,7 @@ class UnitJobs:
         ask, path = self._asking(), unit_path(name)
         active = text(ask.property(path, UNIT, b"ActiveState", b"s"))
         sub = text(ask.property(path, UNIT, b"SubState", b"s"))
-        pid = ask.property(path, SERVICE, b"MainPID", b"u")
+        pid = ask.property(path, SERVICE, b"MainPID", b"u") if name.endswith(".service") else 0
         return active, sub, pid if isinstance(pid, int) else 0
 
     async def _settled(self, name: str, verb: UnitVerb) -> Unit:
@@ -204,11 +222,12 @@ class UnitJobs:
             unit=name, verb=verb, active=active, sub=sub, elapsed=round(elapsed, 1), remaining=allowed, text=words
         )
 
-    async def _enablement(self, name: str, verb: UnitVerb) -> UnitJob:
+    async def _enablement(self, names: tuple[str, ...], verb: UnitVerb) -> UnitJob:
         """By systemctl: it reads [Install], makes the links and lets the manager reload; the agent is not held up."""
+        name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         started = time.monotonic()
         which = ["--user"] if self._user_manager else []
-        command = ["systemctl", *which, "--quiet", "--no-ask-password", verb, "--", name]
+        command = ["systemctl", *which, "--quiet", "--no-ask-password", verb, "--", *names]
         said = await output_of(command, _ENABLE_SECONDS, 65536)
         if said.status != 0:
             why = said.err.decode("utf-8", "replace").strip().rpartition("\n")[2] or f"status {said.status}"
@@ -216,7 +235,8 @@ class UnitJobs:
             do = "polkit cannot allow this for single units: run the agent through sudo" if denied else ""
             raise HostError(f"{verb} {name}", why.rstrip("."), do)
         took = round(time.monotonic() - started, 3)
-        return UnitJob(unit=name, verb=verb, result="done", ok=True, took=took, text=f"{name} is {verb}d")
+        told = f"{name} {'is' if len(names) == 1 else 'are'} {verb}d"
+        return UnitJob(unit=names[0], verb=verb, result="done", ok=True, took=took, text=told)
 
     # --- the bus ----------------------------------------------------------------------------------------------------
 
@@ -284,6 +304,10 @@ class UnitJobs:
                 )
                 end.exception()  # nobody may be waiting any more
         self.close()
+
+
+def _not_permitted(verb: UnitVerb, name: str, error: NotPermitted) -> NotPermitted:
+    return NotPermitted(f"{verb} {name}", f"not permitted: {error.problem.why.rstrip('.').lower()}", PERMIT)
 
 
 def _ended(unit: Unit, before: Before, verb: UnitVerb, result: str, took: float, with_signal: str) -> UnitJob:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fnmatch
 import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections import deque
@@ -20,7 +19,8 @@ from collections.abc import Callable, Iterable
 from console.errors import HostError, Problem
 from console.fleet.model import LogLine
 from console.host import children, journal
-from console.host.protocol import LOG_LINES, LOG_UNITS, FollowLog, LogUpdate
+from console.host.log_query import check_units, expanded, mention_of, read_log
+from console.host.protocol import FollowLog, LogUpdate, ReadLog
 
 MOST = 16  # follows at a time
 BATCH_SECONDS = 0.1
@@ -29,10 +29,7 @@ KEPT_LINES = 4000  # entries that wait for the console
 LONGEST_ENTRY = 2 * 1024 * 1024  # bytes of JSON; a longer one is passed over
 _GATHER_SECONDS = 0.02
 _NEW_UNITS_SECONDS = 2.0  # a follow is not begun anew more often for instances that appear
-_HISTORY_SECONDS = 10.0
-_SLICE_LINES = 100  # entries that are read between two turns of the event loop
 _RETRY = (1.0, 2.0, 5.0, 10.0)
-_GLOB = frozenset("*?[")
 
 
 class LogFollows:
@@ -56,11 +53,7 @@ class LogFollows:
         """HostError when it cannot be."""
         if len(self._follows) >= MOST:
             raise HostError("follow the journal", f"{MOST} follows run already", "close one of them")
-        if not wanted.units or len(wanted.units) > LOG_UNITS:
-            raise HostError("follow the journal", f"between 1 and {LOG_UNITS} units can be named")
-        for name in wanted.units:
-            if not name or len(name) > 256 or "\0" in name or "/" in name:
-                raise HostError("follow the journal", f"{name[:60]!r} is no unit")
+        check_units(wanted.units)
         self._follows[number] = _Follow(number, wanted, self._send, self._busy, self._loaded, self._user_manager)
 
     async def stop(self, number: int) -> None:
@@ -95,6 +88,7 @@ class _Follow:
         self._busy = busy
         self._loaded = loaded
         self._user_manager = user_manager
+        self._mentions = mention_of(wanted.mentions) if wanted.mentions else None
         self._cursor = wanted.after
         self._since = ""  # from when on, as long as no entry has been read
         self._units: tuple[str, ...] = ()  # what the child was told
@@ -143,7 +137,7 @@ class _Follow:
         units = [journal.which(name, self._user_manager) for name in self._units]
         if not self._cursor and not self._since:
             self._since = f"--since=@{time.time():.6f}"
-            await self._read_history(units)
+            await self._read_history()
         after = f"--after-cursor={self._cursor}" if self._cursor else self._since
         command = ["journalctl", *journal.FORMAT, "--follow", "--no-tail", after, *units]
         try:
@@ -171,29 +165,18 @@ class _Follow:
             await children.end(child)
 
     def _expanded(self) -> tuple[str, ...]:
-        """The names a glob stands for now, as systemd knows them; a glob that stands for none is left to journalctl.
+        return expanded(self._wanted.units, self._loaded())
 
-        journalctl's own globs take a second in a large journal and are not opened again for units that come later.
-        """
-        found: dict[str, None] = {}
-        for name in self._wanted.units:
-            matching = [name]
-            if _GLOB & set(name):
-                matching = sorted(each for each in self._loaded() if fnmatch.fnmatchcase(each, name)) or matching
-            found.update(dict.fromkeys(matching[:LOG_UNITS]))
-        return tuple(found)
-
-    async def _read_history(self, units: list[str]) -> None:
-        lines = min(self._wanted.lines, LOG_LINES)
-        if lines < 1:
+    async def _read_history(self) -> None:
+        wanted = self._wanted
+        if wanted.lines < 1:
             return
-        said = await children.output_of(["journalctl", *journal.FORMAT, f"--lines={lines}", *units], _HISTORY_SECONDS)
-        for number, data in enumerate(said.out.split(b"\n"), start=1):
-            line = journal.line_of(data)
-            if line is not None:
-                self._add(line)
-            if not number % _SLICE_LINES:
-                await asyncio.sleep(0)
+        asked = ReadLog(self._units, wanted.lines, since=wanted.since, mentions=wanted.mentions)
+        lines, problem = await read_log(asked, tuple, self._user_manager)
+        for line in lines:
+            self._add(line)
+        if problem is not None and wanted.mentions:
+            self._say(problem)
 
     async def _read_entries(self, stream: asyncio.StreamReader) -> None:
         rest = b""
@@ -204,7 +187,7 @@ class _Follow:
                 self._left_out += 1
             for part in complete:
                 line = journal.line_of(part)
-                if line is not None:
+                if line is not None and (self._mentions is None or self._mentions.search(line.text)):
                     self._add(line)
             await asyncio.sleep(0)
 

@@ -2,7 +2,7 @@
 
 systemd tells polkit (action org.freedesktop.systemd1.manage-units) the unit and the verb: start, stop, restart,
 reset-failed, kill. For enable and disable (manage-unit-files) it tells neither: whoever may, may for every unit of the
-host, so no rule is made for them; an operator who needs them runs the agent through sudo.
+host. A rule for that is made apart (`wide_rule`); an operator without it runs the agent through sudo.
 """
 
 from __future__ import annotations
@@ -36,6 +36,18 @@ polkit.addRule(function(action, subject) {{
     var units = /^(?:{units})$/;
     if (action.id == "org.freedesktop.systemd1.manage-units" && subject.isInGroup({json.dumps(group)}) &&
         verbs.indexOf(action.lookup("verb")) >= 0 && units.test(action.lookup("unit"))) {{
+        return polkit.Result.YES;
+    }}
+}});
+"""
+
+
+def wide_rule(group: str = GROUP) -> str:
+    """The rule for enable, disable and daemon-reload: polkit is not told for which unit, so it is for every one."""
+    return f"""\
+polkit.addRule(function(action, subject) {{
+    var actions = ["org.freedesktop.systemd1.manage-unit-files", "org.freedesktop.systemd1.reload-daemon"];
+    if (actions.indexOf(action.id) >= 0 && subject.isInGroup({json.dumps(group)})) {{
         return polkit.Result.YES;
     }}
 }});

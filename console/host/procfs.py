@@ -202,3 +202,11 @@ def login_session(number: str) -> dict[str, str]:
     return {
         key: value for key, _, value in pairs if key in ("SERVICE", "CLASS", "TTY", "REMOTE", "REMOTE_HOST", "STATE")
     }
+
+
+def folder(pid: int) -> str:
+    """The working directory; "" when it may not be seen."""
+    try:
+        return os.readlink(f"{PROC}/{pid}/cwd")  # noqa: PTH115  what it says is wanted, also " (deleted)"
+    except OSError:
+        return ""

@@ -16,20 +16,23 @@ sent in full, as the answer to `look_up`, before the response.
 
 `partial` units are their states alone, sent at once while the rest is still being read.
 
-What a person looks at is asked for: `unit_detail`, `host_detail` and `examine` answer with a message of that name
-instead of a `response`. `follow_log` is answered when the journal is being read; its lines come as `log` messages,
-whose `follow` is the id of that request, until `stop_log`. A `log` message says why nothing comes as long as nothing
-can.
+What a person looks at is asked for: `unit_detail`, `host_detail`, `examine` and `read_log` answer with a message of
+that name instead of a `response`. `follow_log` is answered when the journal is being read; its lines come as `log`
+messages, whose `follow` is the id of that request, until `stop_log`. A `log` message says why nothing comes as long as
+nothing can.
 
 What changes something is asked for as well: `unit_job` answers when the job of systemd has ended and the unit has
-settled, with a `unit_job_progress` each second until then; `signal` reaches exactly the process it names. An agent
-started with --read-only refuses both. `wait_gone`, `clients` and `rights` only look. None of them holds up the others.
+settled, with a `unit_job_progress` each second until then; `signal` reaches exactly the process it names;
+`stop_program` has another supervisor stop it; `replace_file` writes a unit file or a crontab that still is as
+`read_file` told it, and `daemon_reload` makes systemd read its files again. An agent started with --read-only refuses
+these five. `hold` keeps other consoles from acting on a role until `release` or the agent's end. `wait_gone`,
+`clients`, `rights` and `read_file` only look. None of them holds up the others.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -50,16 +53,31 @@ from console.fleet.model import (
     Unit,
     UnitDetail,
 )
-from console.fleet.operations import HostRights, UnitJob, UnitProgress
+from console.fleet.operations import FileCheck, FileRead, FileWritten, HostRights, UnitJob, UnitProgress
 from console.fleet.plan import UnitVerb
+from console.schedules.inventory import Inventory, Translated
 
-PROTOCOL = 2
+SupervisorKind = Literal["supervisord", "pm2"]
+PROTOCOL = 3
 LONGEST_LINE = 16 * 1024 * 1024  # bytes; 2000 processes with long command lines take about 2 MB
 LONGEST_REQUEST = 4 * 1024 * 1024
 
 METHODS = (
     *("ping", "watch", "refresh", "look_up", "unit_detail", "host_detail", "follow_log", "stop_log"),
-    *("unit_job", "signal", "wait_gone", "clients", "rights", "examine"),
+    *(
+        "unit_job",
+        "hold",
+        "release",
+        "signal",
+        "stop_program",
+        "wait_gone",
+        "clients",
+        "rights",
+        "examine",
+        "schedules",
+        "translate",
+    ),
+    *("read_file", "replace_file", "daemon_reload", "read_log"),
 )
 LOG_LINES = 2000  # most lines of history a follow may ask for
 LOG_UNITS = 2000  # most units, and globs, it may name
@@ -95,13 +113,40 @@ class ExamineOf(msgspec.Struct, frozen=True, omit_defaults=True):
     starters: bool = True
 
 
+class SchedulesOf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Parameters of `schedules`: the number of the answer that the console has, so that only what is different is told
+    (0: everything); whether to read every source again although no file has changed."""
+
+    known: int = 0
+    anew: bool = False
+
+
+class TranslateOf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Parameters of `translate`: the names of the entries, and whether what they would become is proved."""
+
+    names: tuple[str, ...]
+    prove: bool = True
+
+
 class FollowLog(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Parameters of `follow_log`: names and globs of units, how many lines of history, or everything that came
-    after the entry with the cursor `after`."""
+    """Parameters of `follow_log`: names and globs of units, how many lines of history (or everything that came after
+    the entry with the cursor `after`), and from when on (epoch seconds); `mentions`: only lines with this word."""
 
     units: tuple[str, ...]
     lines: int = 200
     after: str = ""
+    since: float | None = None
+    mentions: str = ""
+
+
+class ReadLog(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Parameters of `read_log`: as of `follow_log`, and until when (epoch seconds)."""
+
+    units: tuple[str, ...]
+    lines: int = 200
+    since: float | None = None
+    until: float | None = None
+    mentions: str = ""
 
 
 class StopLog(msgspec.Struct, frozen=True):
@@ -112,12 +157,22 @@ class StopLog(msgspec.Struct, frozen=True):
 
 class UnitJobOf(msgspec.Struct, frozen=True, omit_defaults=True):
     """Parameters of `unit_job`: what to do to which service, how long to wait for its end (seconds), and for `kill`
-    with which signal."""
+    with which signal. `patience`: of a stop, so many seconds it is asked to end before systemd is told to stop it; it
+    is not stopped when it has not ended then. `also`: more services that are enabled or disabled with it."""
 
     name: str
     verb: UnitVerb
     timeout: float = 120.0
     signal: str = "KILL"
+    patience: float = 0.0
+    also: tuple[str, ...] = ()
+
+
+class HoldRoles(msgspec.Struct, frozen=True):
+    """Parameters of `hold`: the roles that this console is acting on, and who that is, for whoever asks."""
+
+    roles: tuple[str, ...]
+    who: str
 
 
 class SignalTo(msgspec.Struct, frozen=True):
@@ -125,6 +180,13 @@ class SignalTo(msgspec.Struct, frozen=True):
 
     ident: Ident
     signal: str
+
+
+class StopProgram(msgspec.Struct, frozen=True):
+    """Parameters of `stop_program`: the supervisor, and exactly the process whose program it is to stop."""
+
+    kind: SupervisorKind
+    ident: Ident
 
 
 class WaitGone(msgspec.Struct, frozen=True):
@@ -147,6 +209,24 @@ class RightsFor(msgspec.Struct, frozen=True):
     group: str
 
 
+class ReadFile(msgspec.Struct, frozen=True):
+    """Parameters of `read_file`."""
+
+    path: str
+
+
+class ReplaceFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Parameters of `replace_file`: the sha256 of what was read ("": there was no file), what is to be there (None:
+    nothing), the mode of a new file, what is asked whether it is valid, and whether a copy of the old one is kept."""
+
+    path: str
+    expected: str
+    content: bytes | None = None
+    mode: int | None = None
+    check: FileCheck = ""
+    backup: bool = True
+
+
 Params = (
     Watch
     | LookUp
@@ -154,19 +234,28 @@ Params = (
     | FollowLog
     | StopLog
     | UnitJobOf
+    | HoldRoles
     | SignalTo
     | WaitGone
+    | StopProgram
     | ClientsOf
     | RightsFor
     | ExamineOf
+    | SchedulesOf
+    | TranslateOf
+    | ReadFile
+    | ReplaceFile
+    | ReadLog
 )
 
 
 class Request(msgspec.Struct, frozen=True):
     """`id` comes back in the answer. Methods: ping, refresh (read everything now), watch (params: Watch),
     look_up (LookUp), unit_detail (UnitDetailOf), host_detail, follow_log (FollowLog), stop_log (StopLog),
-    unit_job (UnitJobOf), signal (SignalTo), wait_gone (WaitGone), clients (ClientsOf), rights (RightsFor),
-    examine (ExamineOf)."""
+    unit_job (UnitJobOf), hold (HoldRoles), release, stop_program (StopProgram), signal (SignalTo),
+    wait_gone (WaitGone), clients (ClientsOf), rights (RightsFor), examine (ExamineOf), schedules (SchedulesOf),
+    translate (TranslateOf), read_file (ReadFile), replace_file (ReplaceFile), daemon_reload,
+    read_log (ReadLog)."""
 
     id: int
     method: str
@@ -204,6 +293,22 @@ class ExamineAnswer(msgspec.Struct, frozen=True, tag="examine"):
     looked: Looked
 
 
+class SchedulesAnswer(msgspec.Struct, frozen=True, tag="inventory"):
+    """`number` is what the next request has as `known`. Not `full`: the entries are those that are different or new,
+    and `gone` are the names of those that are no more; everything else in the inventory holds."""
+
+    id: int
+    number: int
+    full: bool
+    inventory: Inventory
+    gone: tuple[str, ...] = ()
+
+
+class TranslateAnswer(msgspec.Struct, frozen=True, tag="translated"):
+    id: int
+    translated: tuple[Translated, ...]
+
+
 class UnitJobTold(msgspec.Struct, frozen=True, tag="unit_job_progress"):
     """A `unit_job` that is not over; `id` is that of its request."""
 
@@ -226,6 +331,24 @@ class RightsAnswer(msgspec.Struct, frozen=True, tag="rights"):
     rights: HostRights
 
 
+class FileReadAnswer(msgspec.Struct, frozen=True, tag="read_file"):
+    id: int
+    file: FileRead
+
+
+class FileWrittenAnswer(msgspec.Struct, frozen=True, tag="replace_file"):
+    id: int
+    written: FileWritten
+
+
+class LogAnswer(msgspec.Struct, frozen=True, tag="read_log"):
+    """The lines, oldest first; `problem`: why there are none, or not all."""
+
+    id: int
+    lines: tuple[LogLine, ...] = ()
+    problem: Problem | None = None
+
+
 class LogUpdate(msgspec.Struct, frozen=True, tag="log", omit_defaults=True):
     """More lines of a follow, oldest first; `problem` holds until the next message of the follow."""
 
@@ -234,7 +357,20 @@ class LogUpdate(msgspec.Struct, frozen=True, tag="log", omit_defaults=True):
     problem: Problem | None = None
 
 
-Answer = Response | UnitDetailAnswer | HostDetailAnswer | UnitJobAnswer | ClientsAnswer | RightsAnswer | ExamineAnswer
+Answer = (
+    Response
+    | UnitDetailAnswer
+    | HostDetailAnswer
+    | UnitJobAnswer
+    | ClientsAnswer
+    | RightsAnswer
+    | ExamineAnswer
+    | SchedulesAnswer
+    | TranslateAnswer
+    | FileReadAnswer
+    | FileWrittenAnswer
+    | LogAnswer
+)
 
 
 class _Update(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -248,6 +384,7 @@ class _Update(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class UnitsUpdate(_Update, tag="units", frozen=True, kw_only=True):
     items: tuple[Unit, ...] = ()
     partial: bool = False  # name, description, load, active and sub state alone are known yet
+    reloads: int = 0  # reloads of systemd since the agent began
 
 
 class ProcessesUpdate(_Update, tag="processes", frozen=True, kw_only=True):
@@ -277,6 +414,11 @@ Message = (
     | ClientsAnswer
     | RightsAnswer
     | ExamineAnswer
+    | SchedulesAnswer
+    | TranslateAnswer
+    | FileReadAnswer
+    | FileWrittenAnswer
+    | LogAnswer
     | Failure
     | LogUpdate
     | UnitsUpdate
@@ -375,9 +517,7 @@ def decode_watch(request: Request) -> Watch:
     return watch
 
 
-P = TypeVar(
-    "P", LookUp, UnitDetailOf, FollowLog, StopLog, UnitJobOf, SignalTo, WaitGone, ClientsOf, RightsFor, ExamineOf
-)
+P = TypeVar("P", bound=Params)
 
 
 def decode_params(request: Request, kind: type[P]) -> P:

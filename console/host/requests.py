@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING
 
 from console.errors import HostError
+from console.fleet.model import Role
 from console.host import protocol
 from console.host.cgroups import Hierarchy
 from console.host.channel import Channel
 from console.host.details import unit_detail
+from console.host.log_query import read_log
 from console.host.logs import LogFollows
 from console.host.processes import Scanner
-from console.host.protocol import ExamineOf, FollowLog, Message, Request, Response, StopLog, UnitDetailOf
+from console.host.protocol import (
+    ExamineOf,
+    FollowLog,
+    Message,
+    ReadLog,
+    Request,
+    Response,
+    SchedulesOf,
+    StopLog,
+    TranslateOf,
+    UnitDetailOf,
+)
 from console.host.trees import trees_of_host
+
+if TYPE_CHECKING:
+    from console.host.schedules import SchedulesKept
 
 _AT_ONCE = 2  # that are worked on
 _WAITING = 32  # that may wait
 _SECONDS = 10.0
-_EXAMINE_SECONDS = 20.0  # the journal, a health check, and files of a few hundred units
+_LONG_SECONDS = 20.0  # the journal, a health check, the files of a few hundred units, systemd-analyze
 
 
 class Requests:
@@ -32,12 +50,15 @@ class Requests:
         loaded: Callable[[], Iterable[str]],
         user_manager: bool,
         read_only: bool = False,
+        roles: Callable[[], Iterable[Role]] = tuple,
     ) -> None:
         self._channel = channel
         self._scanner = scanner
         self._hierarchy = hierarchy
         self._user_manager = user_manager
         self._read_only = read_only
+        self._roles = roles
+        self._loaded = loaded
         self._gate = asyncio.Semaphore(_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
         self.logs = LogFollows(self._tell, lambda: channel.busy, loaded, user_manager)
@@ -56,13 +77,19 @@ class Requests:
             raise HostError(f"request {request.method[:40]}", f"{_WAITING} requests wait already")
         elif request.method == "unit_detail":
             work = self._unit_detail(number, protocol.decode_params(request, UnitDetailOf).name)
+        elif request.method == "read_log":
+            work = self._read_log(number, protocol.decode_params(request, ReadLog))
         elif request.method == "host_detail":
             work = self._host_detail(number)
         elif request.method == "examine":
             work = self._examine(number, protocol.decode_params(request, ExamineOf))
+        elif request.method == "schedules":
+            work = self._schedules(number, protocol.decode_params(request, SchedulesOf))
+        elif request.method == "translate":
+            work = self._translate(number, protocol.decode_params(request, TranslateOf))
         else:
             return False
-        seconds = _EXAMINE_SECONDS if request.method == "examine" else _SECONDS
+        seconds = _LONG_SECONDS if request.method in ("examine", "schedules", "translate") else _SECONDS
         task = asyncio.create_task(self._answer(number, work, seconds))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -93,6 +120,11 @@ class Requests:
             detail = await unit_detail(name, self._scanner, self._hierarchy, self._user_manager)
         return protocol.UnitDetailAnswer(number, detail)
 
+    async def _read_log(self, number: int, wanted: ReadLog) -> Message:
+        async with self._gate:
+            lines, problem = await read_log(wanted, self._loaded, self._user_manager)
+        return protocol.LogAnswer(number, lines, problem)
+
     async def _host_detail(self, number: int) -> Message:
         async with self._gate:
             detail = await trees_of_host(self._scanner)
@@ -114,6 +146,20 @@ class Requests:
                 wanted.starters,
             )
         return protocol.ExamineAnswer(number, looked)
+
+    async def _schedules(self, number: int, wanted: SchedulesOf) -> Message:
+        async with self._gate:
+            return await self._kept_schedules.answer(number, wanted)
+
+    async def _translate(self, number: int, wanted: TranslateOf) -> Message:
+        async with self._gate:
+            return protocol.TranslateAnswer(number, await self._kept_schedules.translate(wanted.names, wanted.prove))
+
+    @functools.cached_property
+    def _kept_schedules(self) -> SchedulesKept:
+        from console.host.schedules import SchedulesKept  # not needed at a start
+
+        return SchedulesKept(self._scanner, self._roles)
 
     async def _stop_log(self, number: int, follow: int) -> Message:
         await self.logs.stop(follow)

@@ -3,8 +3,9 @@
 CheckAuthorization of polkit answers root and the action's owner only when details (unit, verb) are passed, and the rule
 needs them. So systemd itself is asked, with calls that it refuses after it has asked polkit, whatever polkit said:
 a start or restart in the mode "triggering" (valid for stop alone), a stop in the mode "isolate" (valid for start
-alone), a signal to a control process. A systemd before 246 does not know the mode and refuses earlier, which is told
-as not known. reset-failed has no such call: it is taken to be as start is, which holds for the rule of polkit.py.
+alone), a signal to a control process, and for enable and disable with an empty list of units. A systemd before 246
+does not know the mode and refuses earlier, which is told as not known. reset-failed has no such call: it is taken to be
+as start is, which holds for the rule of polkit.py.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ async def rights_of(roles: Iterable[Role], user: str, user_manager: bool, read_o
 
 
 def _asked(connection: Connection, role: str, name: str) -> UnitRight:
-    answers: dict[UnitVerb, bool | None] = {"enable": False, "disable": False}
+    files, _ = _may(connection.enable_nothing)
+    answers: dict[UnitVerb, bool | None] = {"enable": bool(files), "disable": bool(files)}
     problem = ""
     for verb, method, mode in _CALLS:
         answers[verb], said = _may(partial(connection.make_job, method, name, mode))

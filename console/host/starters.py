@@ -7,21 +7,24 @@ for the units that were found. Crontabs are known elsewhere.
 from __future__ import annotations
 
 import asyncio
-import configparser
-import os
 import pwd
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from console.fleet.diagnosis.model import Starter
 from console.fleet.model import Role
 from console.host.children import output_of
+from console.host.rooted import Root
+from console.host.scripts import Scripts
 from console.host.secrets import masked_text
-from console.schedules.crontab import Entry
-from console.schedules.launchers import classify, scripts_of
+from console.host.unit_tree import unit_tree
+from console.schedules.launchers import classify
+from console.schedules.model import Entry, Explained, Source
+from console.schedules.others import pm2, started_unit, supervisord
 
 UNIT_FOLDERS = (
     "/etc/systemd/system",
@@ -30,20 +33,13 @@ UNIT_FOLDERS = (
     "/usr/lib/systemd/system",
 )
 _USER_FOLDERS = ("~/.config/systemd/user", "/etc/systemd/user", "/usr/lib/systemd/user")
-_SUPERVISOR_FILES = ("/etc/supervisord.conf", "/etc/supervisor/supervisord.conf")
-_SUPERVISOR_FOLDERS = ("/etc/supervisor/conf.d", "/etc/supervisord.d")
+SUPERVISOR_FILES = ("/etc/supervisord.conf", "/etc/supervisor/supervisord.conf")
+SUPERVISOR_FOLDERS = ("/etc/supervisor/conf.d", "/etc/supervisord.d")
 _INIT_FOLDER = "/etc/init.d"
 _RC_LOCAL = "/etc/rc.local"
-_LONGEST = 64 * 1024
-_MOST_FILES = 3000
+_LONGEST = 256 * 1024  # bytes of a file
 _SLICE_SECONDS = 0.01
 _SHOW_SECONDS = 3.0
-
-
-class _Pm2App(msgspec.Struct):
-    name: str = ""
-    pm_exec_path: str = ""
-    args: list[str] | str | None = None
 
 
 async def starters_of(
@@ -56,7 +52,7 @@ async def starters_of(
     folders: tuple[str, ...] = UNIT_FOLDERS
     if user_manager:
         folders = tuple(str(Path(folder).expanduser()) for folder in _USER_FOLDERS)
-    search = _Search(role, Path(root), folders)
+    search = _Search(role, Root(root), folders)
     until = time.monotonic() + _SLICE_SECONDS
     for _ in search.steps(tuple(dict.fromkeys(accounts))):
         if time.monotonic() > until:
@@ -69,10 +65,11 @@ async def starters_of(
 
 
 class _Search:
-    def __init__(self, role: Role, root: Path, folders: tuple[str, ...]) -> None:
+    def __init__(self, role: Role, root: Root, folders: tuple[str, ...]) -> None:
         self._folders = folders
         self._role = role
         self._root = root
+        self._scripts = Scripts(root)
         self.found: list[Starter] = []
         self.unread: set[str] = set()
 
@@ -89,54 +86,32 @@ class _Search:
     def _units(self) -> Iterator[None]:
         prefix = self._role.template.partition("@")[0] + "@" if self._role.template else "\0"
         services: dict[str, Starter] = {}
-        timers: list[tuple[str, str, str]] = []  # name, path, the unit it starts
-        seen: set[str] = set()
-        for folder in self._folders:  # the first one wins, as with systemd
-            for name in self._names(folder)[:_MOST_FILES]:
-                if name in seen or not name.endswith((".service", ".timer")):
-                    continue
-                seen.add(name)
-                yield
-                text = self._read(f"{folder}/{name}")
-                if text is None:
-                    continue
-                if name.endswith(".timer"):
-                    started = _values(text, "Unit")
-                    timers.append((name, f"{folder}/{name}", started[-1] if started else f"{name[:-6]}.service"))
-                elif not name.startswith(prefix):
-                    for command in _values(text, "ExecStart"):
-                        if self._starts(command.lstrip("-@:+!")):
-                            services[name] = Starter(
-                                kind="unit", name=name, path=f"{folder}/{name}", text=masked_text(command)
-                            )
+        tree = yield from unit_tree(self._root, self._folders, "")
+        self.unread.update(tree.denied)
+        for name, found in tree.services.items():
+            for command in found.text.values("ExecStart") if not name.startswith(prefix) else ():
+                if self._starts(command.lstrip("-@:+!")):
+                    services[name] = Starter(kind="unit", name=name, path=found.source.path, text=masked_text(command))
+            yield
         started_by: set[str] = set()
-        for name, path, unit in timers:
+        for timer in tree.timers.values():
+            unit = started_unit(timer.text, timer.name)
             if unit in services or unit.startswith(prefix):
                 started_by.add(unit)
-                text = services[unit].text if unit in services else unit
-                self.found.append(Starter(kind="timer", name=name, path=path, text=f"starts {unit}: {text}"))
+                text = f"starts {unit}: {services[unit].text if unit in services else unit}"
+                self.found.append(Starter(kind="timer", name=timer.name, path=timer.source.path, text=text))
         # the unit of a timer is told with it
         self.found += [starter for name, starter in services.items() if name not in started_by]
 
     # --- supervisord, pm2, init -----------------------------------------------------------------------------------
 
     def _supervisord(self) -> Iterator[None]:
-        paths = [*_SUPERVISOR_FILES]
-        paths += [f"{folder}/{name}" for folder in _SUPERVISOR_FOLDERS for name in self._names(folder)]
+        paths = [*SUPERVISOR_FILES]
+        paths += [f"{folder}/{name}" for folder in SUPERVISOR_FOLDERS for name in self._names(folder)]
         for path in paths:
             yield
-            text = self._read(path) if path.endswith((".conf", ".ini")) else None
-            if not text:
-                continue
-            parser = configparser.RawConfigParser(strict=False, interpolation=None, inline_comment_prefixes=(";", " #"))
-            try:
-                parser.read_string(text)
-            except configparser.Error:
-                continue
-            for section in parser.sections():
-                command = parser.get(section, "command", fallback="")
-                if section.startswith("program:") and command and self._starts(command):
-                    self.found.append(Starter(kind="supervisord", name=section, path=path, text=masked_text(command)))
+            text = self._read(path) if path.endswith((".conf", ".ini")) else ""
+            self._programs("supervisord", supervisord(text, Source(kind="supervisord", path=path)), "program:")
 
     def _pm2(self, account: str) -> None:
         try:
@@ -145,17 +120,14 @@ class _Search:
             return
         path = f"{home}/.pm2/dump.pm2"
         text = self._read(path)
-        if not text:
-            return
-        try:
-            apps = msgspec.json.decode(text.encode(), type=list[_Pm2App])
-        except (msgspec.DecodeError, UnicodeError):
-            return
-        for app in apps:
-            arguments = app.args if isinstance(app.args, list) else (app.args or "").split()
-            command = " ".join([app.pm_exec_path, *arguments])
-            if self._starts(command):
-                self.found.append(Starter(kind="pm2", name=app.name, path=path, text=masked_text(command)))
+        if text:
+            self._programs("pm2", pm2(text.encode(), Source(kind="pm2", path=path, user=account)))
+
+    def _programs(self, kind: Literal["supervisord", "pm2"], programs: tuple[Explained, ...], prefix: str = "") -> None:
+        for entry in (each.entry for each in programs):
+            if entry.command and self._starts(entry.command):
+                name, text = f"{prefix}{entry.label}", masked_text(entry.command)
+                self.found.append(Starter(kind=kind, name=name, path=entry.source.path, text=text))
 
     def _init(self) -> Iterator[None]:
         for path in [_RC_LOCAL, *(f"{_INIT_FOLDER}/{name}" for name in self._names(_INIT_FOLDER))]:
@@ -170,54 +142,22 @@ class _Search:
 
     def _starts(self, command: str) -> bool:
         """Whether the text of a command, or a script it runs, starts a worker of the role."""
-        texts: dict[str, str] = {}
-        waiting = list(scripts_of(command, {"HOME": "/"}, "/"))
-        while waiting and len(texts) < 10:
-            path = waiting.pop(0)
-            if path in texts or path.startswith(("/dev/", "/proc/", "/sys/")):
-                continue
-            text = self._read(path, told=False)
-            if text is not None and text.startswith("#!") and "sh" in text.partition("\n")[0]:
-                texts[path] = text
-                waiting += scripts_of(text, {"HOME": "/"}, "/")
-        entry = Entry(line=1, schedule="@reboot", user="", command=command)
-        line = classify(entry, owner="root", source="", home="/", scripts=texts, roles=(self._role,))
+        entry = Entry(source=Source(kind="rc.local", path=""), line=1, expression="@reboot", command=command)
+        line = classify(entry, owner="root", source="", home="/", read=self._scripts.read, roles=(self._role,))
         return self._role.name in line.roles
 
-    def _names(self, folder: str) -> list[str]:
-        try:
-            return sorted(os.listdir(self._root / folder.lstrip("/")))  # noqa: PTH208  names are enough
-        except PermissionError:
+    def _names(self, folder: str) -> tuple[str, ...]:
+        found = self._root.names(folder)
+        if found.denied:
             self.unread.add(folder)
-        except OSError:
-            pass
-        return []
+        return found.names
 
-    def _read(self, path: str, told: bool = True) -> str | None:
-        try:
-            handle = os.open(self._root / path.lstrip("/"), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except PermissionError:
-            if told:
-                self.unread.add(path)
-            return None
-        except OSError:
-            return None
-        try:
-            return os.read(handle, _LONGEST).decode("utf-8", "replace")
-        except OSError:  # a folder, or a device that does not answer
-            return None
-        finally:
-            os.close(handle)
-
-
-def _values(text: str, key: str) -> list[str]:
-    """The values of a key of a unit file; continued lines are joined, an empty value forgets those before."""
-    found: list[str] = []
-    for line in text.replace("\\\n", " ").split("\n"):
-        name, equals, value = line.strip().partition("=")
-        if equals and name.strip() == key:
-            found = [*found, value.strip()] if value.strip() else []
-    return found
+    def _read(self, path: str) -> str:
+        """The text of a file; "" when there is none, or it may not be read."""
+        found = self._root.read(path, _LONGEST)
+        if found.denied:
+            self.unread.add(path)
+        return found.data.decode("utf-8", "replace")
 
 
 async def _with_states(found: list[Starter], user_manager: bool) -> list[Starter]:

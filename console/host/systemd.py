@@ -89,6 +89,7 @@ class UnitTable:
         self._wake = asyncio.Event()
         self._lost: BusLost | None = None
         self._reloading_since: float | None = None
+        self.reloads = 0
         self._relist = True
         self._reading = False
 
@@ -329,6 +330,7 @@ class UnitTable:
                 until = time.monotonic() + SLICE_SECONDS
             if member == "Reloading":
                 self._reloading_since = time.monotonic() if body else None
+                self.reloads += bool(body)
                 self._relist = True
             elif member == "UnitFilesChanged":
                 self._relist = True

@@ -27,7 +27,7 @@ async def tree_of_group(scanner: Scanner, cgroup: str) -> tuple[TreeProcess, ...
     """The processes of a control group and of those below it, parents before their children."""
     if not cgroup or cgroup == "/":
         return ()
-    await _look(scanner)
+    await look(scanner)
     inside = {
         pid
         for pid, known in scanner.known.items()
@@ -47,18 +47,18 @@ async def trees_of_host(scanner: Scanner) -> HostDetail:
     Owners come by the memory of all they own, and their trees by the memory of the tree, biggest first. Rows of depth
     0 carry the evidence of the owner, those below name it only.
     """
-    await _look(scanner)
+    await look(scanner)
     stats = scanner.stats
     pids = {pid for pid, stat in stats.items() if _KTHREADD not in (pid, stat.ppid) or stats[1].name == "kthreadd"}
     owners: dict[int, Owner] = {}
-    async for pid in _in_slices(sorted(pids)):
-        owners[pid] = _owner(scanner, pid)
+    async for pid in in_slices(sorted(pids)):
+        owners[pid] = owner_in(scanner, pid)
     roots = [pid for pid in owners if _is_root(scanner, pid, owners)]
     children = _children(scanner, set(owners) - set(roots))
     sizes: dict[int, int] = {}
     groups: dict[tuple[str, str], list[int]] = {}
     trees: dict[int, list[tuple[int, int]]] = {}
-    async for root in _in_slices(roots):
+    async for root in in_slices(roots):
         trees[root] = list(_walk(root, children))
         sizes[root] = sum(stats[pid].rss for pid, _ in trees[root])
         groups.setdefault(_key(owners[root]), []).append(root)
@@ -70,19 +70,20 @@ async def trees_of_host(scanner: Scanner) -> HostDetail:
         for root in sorted(members, key=lambda root: (-sizes[root], root))
         for pid, depth in trees[root]
     ]
-    async for root, pid, depth in _in_slices(wanted[:AT_MOST]):
+    async for root, pid, depth in in_slices(wanted[:AT_MOST]):
         owner = owners[root]
         rows.append(_row(scanner, pid, depth, owner if depth == 0 else msgspec.structs.replace(owner, evidence=())))
     return HostDetail(trees=tuple(rows), cut=max(0, len(wanted) - AT_MOST))
 
 
-async def _look(scanner: Scanner) -> None:
+async def look(scanner: Scanner) -> None:
+    """Read /proc, unless that was done a moment ago."""
     if time.monotonic() - scanner.read_at > _FRESH or not scanner.known:
         for _ in scanner.read(time.monotonic()):
             await asyncio.sleep(0)
 
 
-async def _in_slices(items: Iterable[T]) -> AsyncIterator[T]:
+async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
     """The items, with a turn of the event loop after every SLICE_SECONDS."""
     until = time.monotonic() + SLICE_SECONDS
     for item in items:
@@ -123,7 +124,8 @@ def _key(owner: Owner) -> tuple[str, str]:
     return owner.kind, owner.name
 
 
-def _owner(scanner: Scanner, pid: int) -> Owner:
+def owner_in(scanner: Scanner, pid: int) -> Owner:
+    """Who owns a process of the scanner's last pass."""
     stat, known = scanner.stats[pid], scanner.known.get(pid)
     if known is None:
         return Owner(kind="unknown", evidence=("it could not be read",))

@@ -15,7 +15,7 @@ _KEPT = (
     "LoadState ActiveState SubState UnitFileState Description StateChangeTimestamp InvocationID FragmentPath "
     "DropInPaths StartLimitIntervalUSec StartLimitBurst Result MainPID NRestarts ExecMainStartTimestamp "
     "ExecMainExitTimestamp ExecMainCode ExecMainStatus StatusText ControlGroup User MemoryMax TasksMax Restart "
-    "RestartUSec WatchdogUSec RestartPreventExitStatus"
+    "RestartUSec TimeoutStopUSec WatchdogUSec RestartPreventExitStatus"
 )
 KEPT = frozenset(name.encode() for name in _KEPT.split())
 
@@ -78,6 +78,7 @@ def unit_from(name: str, properties: Properties) -> Unit:
         tasks_max=limit(b"TasksMax"),
         restart=text(properties.get(b"Restart")) or "no",
         restart_sec=seconds(b"RestartUSec", 0.1),
+        timeout_stop=seconds(b"TimeoutStopUSec", 90.0),
         start_limit_interval=seconds(b"StartLimitIntervalUSec", 10.0),
         start_limit_burst=number(b"StartLimitBurst", 5),
         watchdog_sec=watchdog / 1e6 if 0 < watchdog < NOT_SET else None,

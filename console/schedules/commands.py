@@ -26,13 +26,13 @@ SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "
 _CARRIERS = words(
     "cron CRON crond CROND flock su sudo doas runuser setpriv timeout nice ionice chrt taskset nohup setsid env "
     "stdbuf time run-one run-this-one run-one-constantly keep-one-running start-stop-daemon systemd-run "
-    "systemd-inhibit chpst setuidgid softlimit envdir envuidgid setlock tini dumb-init script watch xargs "
-    "parallel chronic ts unbuffer unshare nsenter chroot ssh sshd screen SCREEN tmux entr"
+    "systemd-inhibit chpst setuidgid softlimit envdir envuidgid setlock tini dumb-init script watch xargs parallel "
+    "chronic ts unbuffer unshare nsenter chroot ssh sshd screen SCREEN tmux entr"
 )
 _LOOKERS = words(
-    "pgrep pkill pidof killall grep egrep fgrep rg ag ack ps awk gawk mawk sed cat tac tail head less more most "
-    "vi vim nvim nano emacs ed view man strace ltrace gdb lsof top htop journalctl systemctl crontab tee logger "
-    "find locate wc diff cp mv rm ls scp rsync git"
+    "pgrep pkill pidof killall grep egrep fgrep rg ag ack ps awk gawk mawk sed cat tac tail head less more most vi "
+    "vim nvim nano emacs ed view man strace ltrace gdb lsof top htop journalctl systemctl crontab tee logger find "
+    "locate wc diff cp mv rm ls scp rsync git"
 )
 
 

@@ -15,7 +15,7 @@ import re
 import warnings
 from typing import NamedTuple
 
-from console.schedules.carriers import name_of
+from console.schedules.carrying import name_of
 from console.schedules.commands import words
 
 NAME_LENGTH = 15  # TASK_COMM_LEN less the NUL

@@ -1,22 +1,25 @@
 """What a crontab line starts: which roles' workers, how many a tick, guarded by what, and with which faults. Pure.
 
-The line is read together with the text of the shell scripts it runs, two levels deep; nothing is executed. What cannot
-be seen stays unknown, and the evidence says from which text each conclusion comes.
+The line is read together with the text of the shell scripts it runs; nothing is executed. What cannot be seen stays
+unknown, and the evidence says from which text each conclusion comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from console.fleet.model import CronLine, Role
-from console.schedules import guards
-from console.schedules.carriers import DROP_DESCRIPTORS, name_of, open_carriers
+from console.schedules import guards, marks
+from console.schedules.carriers import DROP_DESCRIPTORS, KEEP_ONE
+from console.schedules.carrying import name_of
 from console.schedules.commands import Matcher, words
-from console.schedules.crontab import Entry, per_hour
-from console.schedules.shell import Simple, simple_commands
+from console.schedules.expression import per_hour
+from console.schedules.model import Entry
+from console.schedules.shell.interpret import interpret
+from console.schedules.shell.values import Command, Read, Reading
 
 Kind = Literal["launcher", "watchdog", "periodic", "at-boot", "unknown"]
 
@@ -25,10 +28,10 @@ GUARD_NEVER_MATCHES = "guard-never-matches"
 LOCK_RELEASED_EARLY = "lock-released-early"
 
 _BUILTINS = words(
-    "cd exit export set unset source . : true false test [ [[ echo printf read wait sleep logger date mkdir rm "
-    "touch cat chmod chown ulimit umask trap return shift eval exec ps grep egrep pgrep pidof pkill kill killall "
-    "wc head tail awk sed cut sort uniq tr hostname id whoami basename dirname seq expr let local declare "
-    "readonly break continue"
+    "cd exit export set unset source . : true false test [ [[ echo printf read wait sleep logger date mkdir rm touch "
+    "cat chmod chown ulimit umask trap return shift eval exec ps grep egrep pgrep pidof pkill kill killall wc head "
+    "tail awk sed cut sort uniq tr hostname id whoami basename dirname seq expr let local declare readonly break "
+    "continue"
 )
 _BOUNDED = ("--once", "--stop-when-empty", "--burst", "--max-time", "--max-jobs", "--one-shot", "--oneshot", "--drain")
 _STARTING_VERBS = frozenset({"start", "restart", "try-restart", "reload-or-restart", "try-reload-or-restart"})
@@ -53,34 +56,21 @@ class _Seen(msgspec.Struct):
     guards: list[str] = []  # words for the evidence
 
 
-def scripts_of(text: str, environment: Mapping[str, str], home: str) -> tuple[str, ...]:
-    """Absolute paths of the files the text runs or reads as shell scripts; to be read by the caller, if they are."""
-    found: list[str] = []
-    folder = home
-    for simple in simple_commands(text, environment):
-        folder = _changed_folder(simple.words, folder, home)
-        path = _script_path(open_carriers(simple.words).words, folder, home)
-        if path:
-            found.append(path)
-    return tuple(dict.fromkeys(found))
-
-
 def classify(
     entry: Entry,
     *,
     owner: str,
     source: str,
     home: str,
-    scripts: Mapping[str, str],
+    read: Read,
     roles: Sequence[Role],
 ) -> CronLine:
-    """One line as it is told; `scripts`: path -> text of the shell scripts that could be read."""
-    environment = dict(entry.environment)
-    environment.setdefault("HOME", home)
-    environment.setdefault("LOGNAME", owner)
-    matcher = Matcher(tuple(roles))
-    seen = _Seen()
-    _walk(entry.command, environment, home, home, scripts, roles, matcher, seen, "", (), 1, False, False, 0)
+    """One line as it is told; `read`: the text of a file the line runs, None when it is absent."""
+    environment = {"HOME": home, "LOGNAME": owner, **dict(entry.environment)}
+    reading = interpret(
+        entry.command, environment=environment, home=environment["HOME"], user=owner, read=read, stdin=entry.stdin
+    )
+    seen = _seen(reading, roles)
     starts = [start for start in seen.starts if start.role]
     kind = _kind(entry, seen, starts)
     shell = environment.get("SHELL", "/bin/sh")
@@ -89,9 +79,9 @@ def classify(
         owner=owner,
         source=source,
         line=entry.line,
-        schedule=entry.schedule,
+        schedule=entry.expression,
         command=entry.command,
-        per_hour=per_hour(entry.schedule),
+        per_hour=per_hour(entry.expression),
         roles=tuple(dict.fromkeys(start.role for start in starts)),
         kind=kind,
         workers_per_tick=_count(starts),
@@ -100,88 +90,58 @@ def classify(
     )
 
 
-def _walk(
-    text: str,
-    environment: Mapping[str, str],
-    folder: str,
-    home: str,
-    scripts: Mapping[str, str],
-    roles: Sequence[Role],
-    matcher: Matcher,
-    seen: _Seen,
-    where: str,
-    around: tuple[tuple[str, ...], ...],
-    times: int | None,
-    background: bool,
-    closes: bool,
-    level: int,
-) -> None:
-    """Collect what one text starts; scripts it runs are walked with what stands around the call."""
+def _seen(reading: Reading, roles: Sequence[Role]) -> _Seen:
+    """What the commands start and look for; turns of one loop are one start with a count."""
+    matcher = Matcher(tuple(roles))
+    seen = _Seen()
+    found: dict[tuple[object, ...], Start] = {}
     pipeline: list[str] = []
-    for simple in simple_commands(text, environment, times=times):
-        words = simple.words
-        folder = _changed_folder(words, folder, home)
-        opened = open_carriers(words)
-        outer = tuple(carrier for each in simple.around for carrier in open_carriers(each).carriers)
-        carriers = around + outer + opened.carriers
-        _notice_guards(simple, opened.carriers, seen, where, pipeline)
-        inner = opened.words
-        if not inner or guards.lookup_of(inner):
+    for command in reading.commands:
+        _notice_guards(command, seen, pipeline)
+        inner = command.plain
+        if not inner or command.followed or guards.lookup_of(inner):
             continue
-        in_background = background or simple.background or any(_detaches(each) for each in outer + opened.carriers)
-        path = _script_path(inner, folder, home)
-        if path in scripts and level < 2:
-            arguments = {str(number): word for number, word in enumerate(inner)}
-            passed = {**environment, **arguments, "@": " ".join(inner[1:])}
-            closed = closes or simple.closes_lock
-            _walk(
-                scripts[path], passed, folder, home, scripts, roles, matcher, seen, path, carriers, simple.times,
-                in_background, closed, level + 1,
-            )  # fmt: skip
-            continue
+        around = command.around
+        times = around.times if around.endless != "read" else None
         if name_of(inner) == "systemctl":
-            seen.starts += _by_systemd(inner, roles, simple.times, where)
+            seen.starts += _by_systemd(inner, roles, times, around.where)
             continue
         role = matcher.role_of(inner)
-        times_now = 1 if simple.times is None and not in_background else simple.times  # a loop that starts it again
-        if name_of(inner) in _BUILTINS or (not role and (simple.condition or simple.substitution)):
+        if name_of(inner) in _BUILTINS or (not role and (around.condition or around.substitution)):
             continue
-        seen.starts.append(Start(inner, role, times_now, in_background, carriers, closes or simple.closes_lock, where))
+        carriers = tuple(tuple(map(marks.concrete, carrier.words)) for carrier in around.carriers)
+        start = Start(inner, role, times, around.background, carriers, around.closes_lock, around.where)
+        key = (tuple(map(marks.shown, command.inner)), around.where, around.background)
+        before = found.get(key)
+        if before is None:
+            found[key] = start
+        else:
+            total = None if before.times is None or times is None else before.times + times
+            found[key] = before._replace(times=total)
+    seen.starts += found.values()
+    return seen
 
 
-def _notice_guards(
-    simple: Simple, carriers: tuple[tuple[str, ...], ...], seen: _Seen, where: str, pipeline: list[str]
-) -> None:
-    name = name_of(simple.words)
-    lookup = guards.lookup_of(simple.words)
+def _notice_guards(command: Command, seen: _Seen, pipeline: list[str]) -> None:
+    words_of = tuple(map(marks.concrete, command.inner or command.words))
+    name = name_of(words_of)
+    lookup = guards.lookup_of(words_of)
     if lookup is not None:
-        seen.lookups.append((lookup, where))
+        seen.lookups.append((lookup, command.around.where))
         seen.guards.append(f"{lookup.program}{' -f' if lookup.full else ''} {lookup.pattern}")
     elif name in ("grep", "egrep", "fgrep") and "ps" in pipeline and "ps|grep" not in seen.guards:
         seen.guards.append("ps|grep")
-    elif name == "kill" and "-0" in simple.words:
+    elif name == "kill" and "-0" in words_of:
         seen.guards.append("kill -0 of a pid file")
-    elif name in ("test", "[", "[[") and any(word.endswith((".pid", ".lock")) for word in simple.words):
+    elif name in ("test", "[", "[[") and any(word.endswith((".pid", ".lock")) for word in words_of):
         seen.guards.append("a pid or lock file")
-    elif name == "start-stop-daemon":
-        seen.guards.append("start-stop-daemon")
     pipeline.append(name)
-    for carrier in carriers:
-        if name_of(carrier) == "flock":
-            seen.guards.append("flock")
-        elif name_of(carrier) in ("run-one", "run-this-one", "setlock", "solo", "keep-one-running"):
-            seen.guards.append(name_of(carrier))
-    if name == "flock" and not carriers:
+    for carrier in command.around.carriers:
+        name = name_of(carrier.words)
+        if name in ("flock", "start-stop-daemon") or name in KEEP_ONE:
+            seen.guards.append(name)
+    if command.locks:
         seen.guards.append("flock")
-
-
-def _detaches(carrier: tuple[str, ...]) -> bool:
-    name = name_of(carrier)
-    if name == "screen":
-        return any(word.startswith("-d") for word in carrier[1:])
-    if name == "start-stop-daemon":
-        return "--background" in carrier or "-b" in carrier
-    return name in ("setsid", "tmux", "systemd-run") or (name == "sudo" and "-b" in carrier)
 
 
 def _by_systemd(words: tuple[str, ...], roles: Sequence[Role], times: int | None, where: str) -> list[Start]:
@@ -201,7 +161,7 @@ def _by_systemd(words: tuple[str, ...], roles: Sequence[Role], times: int | None
 
 
 def _kind(entry: Entry, seen: _Seen, starts: list[Start]) -> Kind:
-    if entry.schedule.lower() == "@reboot":
+    if entry.expression == "@reboot":
         return "at-boot"
     workers = [start for start in starts if not start.by_systemd]
     if starts and not workers:
@@ -210,7 +170,7 @@ def _kind(entry: Entry, seen: _Seen, starts: list[Start]) -> Kind:
         if all(any(word.startswith(_BOUNDED) for word in start.words) or _timed(start) for start in workers):
             return "periodic"
         return "watchdog" if seen.guards else "launcher"
-    if any(start.background for start in seen.starts) and (per_hour(entry.schedule) or 0) >= 1:
+    if any(start.background for start in seen.starts) and (per_hour(entry.expression) or 0) >= 1:
         return "watchdog" if seen.guards else "launcher"
     return "periodic"
 
@@ -297,37 +257,3 @@ def _evidence(seen: _Seen, starts: list[Start], kind: Kind) -> tuple[str, ...]:
     elif any(not start.by_systemd for start in starts) and kind == "launcher":
         said.append("nothing checks whether it runs already: every tick adds to what the last one started")
     return tuple(dict.fromkeys(said))
-
-
-# --- paths ----------------------------------------------------------------------------------------------------------
-
-
-def _changed_folder(words: tuple[str, ...], folder: str, home: str) -> str:
-    if words[:1] != ("cd",) or len(words) < 2:
-        return folder
-    return _resolve(words[1], folder, home) or folder
-
-
-def _script_path(words: tuple[str, ...], folder: str, home: str) -> str:
-    """The file the words run; "" when it is found by PATH or not a plain path."""
-    if not words or "/" not in words[0] or words[0].startswith("-"):
-        if words and words[0].endswith((".sh", ".bash")) and "$" not in words[0]:
-            return _resolve(words[0], folder, home)
-        return ""
-    return _resolve(words[0], folder, home)
-
-
-def _resolve(path: str, folder: str, home: str) -> str:
-    if any(sign in path for sign in "$*?[`\n\0"):
-        return ""
-    if path == "~" or path.startswith("~/"):
-        path = home + path[1:]
-    if not path.startswith("/"):
-        path = f"{folder.rstrip('/')}/{path}"
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            del parts[-1:]
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/" + "/".join(parts)

@@ -10,15 +10,17 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
 
 import msgspec
 
 from console.errors import Problem, WorktopError
 from console.fleet.model import Fleet
-from console.fleet.plan import Consent, JobVerb, Outcome, Plan, Progress, Verb
+from console.fleet.plan import Consent, JobVerb, Outcome, Plan, Progress, Question, UnitVerb, Verb
+from console.tui.asked import answer_of
 from console.tui.commands import COMMANDS
 from console.tui.screens.base import Doing
+from console.tui.unfinished import ask_about_unfinished
 from console.view.cells import safe
 from console.view.offers import NOTHING_HERE, Offer, Request, read_only_reason, refusal
 from console.view.progress import Run
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 
 _FIRST_LOOK = 1.0  # seconds after the first fleet: the layer of the actions is imported then
 _RIGHTS_AGAIN = 60.0  # seconds after which rights are asked for again where there were none
-_KEYS = {command.action: command for command in COMMANDS if command.scope == "acts" and command.keys}
+_KEYS = {command.action: command for command in COMMANDS if command.scope in ("acts", "units") and command.keys}
+_UNIT_VERBS = get_args(UnitVerb)
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,20 @@ class Desk:
             return
         if not self._looks:
             self._looks = True
-            self._app.set_timer(_FIRST_LOOK, self.ask_rights)
+            self._app.set_timer(_FIRST_LOOK, self._look_first)
         elif self._asked_at is not None and self.acting is not None and (self.consents is None or self.read_only):
             later = time.monotonic() - self._asked_at >= _RIGHTS_AGAIN
             if later or self._asked_of != _queue_state(fleet):
                 self.ask_rights()
+
+    def _look_first(self) -> None:
+        self.ask_rights()
+        if self.acting is not None:
+            self._app.background(self._look_for_unfinished(self.acting), "look for what was cut off")
+
+    async def _look_for_unfinished(self, acting: Acting) -> None:
+        await ask_about_unfinished(self._app, acting)
+        await self._app.playbooks.tell_of_unfinished()
 
     def ask_rights(self) -> None:
         """Ask what is allowed, beside the screens."""
@@ -132,7 +144,7 @@ class Desk:
 
     def open(self, offer: Offer) -> None:
         """Show the plan of the offer, or why there can be none."""
-        from console.tui.screens.plan import PlanScreen, RefusedScreen
+        from console.tui.screens.plan import RefusedScreen
 
         refused = self.refusal(offer.request)
         if refused is not None:
@@ -140,20 +152,26 @@ class Desk:
         elif offer.lacking:
             self._app.notify(offer.lacking, markup=False, timeout=3)
         elif offer.request.asks:
-            self._ask_number(offer.request)
+            self._ask_first(offer.request)
         else:
-            self._app.push_screen(PlanScreen(offer.request))
+            self.show_plan(offer.request)
 
-    def _ask_number(self, request: Request) -> None:
-        from console.tui.screens.ask import NumberScreen
+    def show_plan(self, request: Request) -> None:
+        """Ask for the plan, and show it."""
         from console.tui.screens.plan import PlanScreen
 
-        def take(number: str | None) -> None:
-            if number is not None:
-                asked = msgspec.structs.replace(request, priority=int(number), asks="")
-                self._app.call_later(self._app.push_screen, PlanScreen(asked))
+        self._app.push_screen(PlanScreen(request))
 
-        self._app.push_screen(NumberScreen(request), take)
+    def _ask_first(self, request: Request) -> None:
+        from console.tui.screens.ask import asks_for
+
+        window, fields = asks_for(request)
+
+        def take(answer: str | None) -> None:
+            if answer is not None:
+                self._app.call_later(self.show_plan, msgspec.structs.replace(request, asks="", **fields(answer)))
+
+        self._app.push_screen(window, take)
 
     async def make(self, request: Request, why: str) -> Plan:
         """The plan of a request; changes nothing. WorktopError."""
@@ -161,6 +179,14 @@ class Desk:
         assert acting is not None  # RefusedScreen is shown where there is none
         if request.verb == "undo":
             return await acting.plan_undo(request.plan, why)
+        if request.verb == "continue":
+            return await acting.plan_continue(request.plan, why)
+        if request.verb == "disable-line" or request.verb == "restore-line":
+            return await acting.plan_crontab(
+                request.verb, path=request.path, line=request.line, raw=request.raw, why=why
+            )
+        if request.verb in _UNIT_VERBS or request.verb in ("drain", "scale", "limits"):
+            return await self._make_of_units(acting, request, why)
         if request.verb == "pause" or request.verb == "resume":
             return await acting.plan_queue(request.verb, request.role, why)
         return await acting.plan_jobs(
@@ -171,6 +197,18 @@ class Desk:
             priority=request.priority,
             why=why,
         )
+
+    async def _make_of_units(self, acting: Acting, request: Request, why: str) -> Plan:
+        role = "" if request.units or request.processes else request.role
+        if request.verb == "drain":
+            return await acting.plan_drain(units=request.units, processes=request.processes, role=role, why=why)
+        if request.verb == "scale":
+            assert request.count is not None  # it was asked for
+            return await acting.plan_scale(request.role, request.count, why=why)
+        if request.verb == "limits":
+            return await acting.plan_limits(request.role, dict(request.settings) or None, why=why)
+        verb = cast("UnitVerb", request.verb)
+        return await acting.plan_units(verb, units=request.units, role=role, signal=request.signal or "KILL", why=why)
 
     # --- applying ----------------------------------------------------------------------------------------------
 
@@ -187,7 +225,9 @@ class Desk:
     async def _apply(self, acting: Acting, plan: Plan, typed: str, why: str) -> None:
         result: Result | None = None
         try:
-            outcome = await acting.apply(plan, typed=typed, why=why, on_progress=self._heard, stop=self._stop)
+            outcome = await acting.apply(
+                plan, typed=typed, why=why, on_progress=self._heard, on_question=self.answer, stop=self._stop
+            )
             result = Result(plan, outcome)
         except WorktopError as error:
             result = Result(plan, problem=error.problem)
@@ -206,6 +246,12 @@ class Desk:
         if self.run is not None:
             self.run = self.run.heard(progress, self._app.clock())
             self._app.fleet_changed()
+
+    async def answer(self, question: Question) -> bool:
+        """Ask the person in the middle of an action."""
+        from console.tui.screens.question import YES, QuestionScreen
+
+        return await answer_of(self._app, QuestionScreen(question)) == YES
 
     def _ended(self, result: Result) -> None:
         """Show what came of it, where the person is."""

@@ -31,6 +31,7 @@ from console.tui.commands import bindings
 from console.tui.copying import TERMINAL_TAKES, write_copy
 from console.tui.feed import Feed
 from console.tui.painting import Shown
+from console.tui.playbooks import PlaybookDesk
 from console.tui.screens.base import ConsoleScreen
 from console.tui.screens.fleet import FleetScreen
 from console.tui.theme import MONO, PALETTES, palette, sixteen
@@ -76,6 +77,8 @@ class ConsoleApp(App[None]):
         "queue": _later("queue", "QueueScreen"),
         "log": _later("log", "LogScreen"),
         "host": _later("host", "HostScreen"),
+        "schedules": _later("schedules", "SchedulesScreen"),
+        "playbooks": _later("playbooks", "PlaybooksScreen"),
         "audit": _later("audit", "AuditScreen"),
     }
     CSS = """
@@ -105,6 +108,7 @@ class ConsoleApp(App[None]):
         super().__init__(ansi_color=True if no_color else None)
         self.feed = feed
         self.desk = Desk(self)
+        self.playbooks = PlaybookDesk(self)
         self.glyphs = UNICODE if unicode else ASCII
         self.no_color = no_color
         self.clock = clock
@@ -134,6 +138,11 @@ class ConsoleApp(App[None]):
     def fleet(self) -> Fleet | None:
         """The newest fleet."""
         return self.feed.fleet
+
+    @property
+    def resting(self) -> bool:
+        """Nobody has touched the console for a while."""
+        return self._resting
 
     @property
     def read_only(self) -> bool:
@@ -329,7 +338,7 @@ class ConsoleApp(App[None]):
 
     def action_leave(self) -> None:
         """Leave the console; while an action runs, ask first."""
-        if not self.desk.asks_before_leaving():
+        if not (self.desk.asks_before_leaving() or self.playbooks.asks_before_leaving()):
             self.exit()
 
     def action_help(self) -> None:
@@ -345,17 +354,26 @@ class ConsoleApp(App[None]):
         if not isinstance(self.screen, ConsoleScreen):
             return
         if name == self.current_mode:
-            while len(self.screen_stack) > 1:
-                await self.pop_screen()
+            await self.show_first(name)
             return
         self.chosen_role = self.screen.role_in_hand() or self.chosen_role
         await self.switch_mode(name)
 
-    def show_log_of(self, role: str | None, unit: str | None = None) -> None:
-        """Show the log of a role over the screen, at first only that of one of its units."""
+    async def show_first(self, name: str) -> None:
+        """Show the first level of a screen."""
+        if name != self.current_mode:
+            await self.switch_mode(name)
+        while len(self.screen_stack) > 1:
+            await self.pop_screen()
+
+    def show_log_of(
+        self, role: str | None, unit: str | None = None, *, around: float | None = None, mentions: str = ""
+    ) -> None:
+        """Show the log of a role over the screen, at first only that of one of its units; as it was around a moment
+        (epoch seconds), or every line of any role that mentions a word."""
         from console.tui.screens.log import LogScreen
 
-        self.push_screen(LogScreen(role, unit))
+        self.push_screen(LogScreen(role, unit, around=around, mentions=mentions))
 
     async def action_palette(self) -> None:
         """Any screen or command by name."""

@@ -10,6 +10,7 @@ from console.errors import Problem, WorktopError
 
 if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
+    from console.tui.screens.choice import ChoiceScreen
 
 T = TypeVar("T")
 
@@ -57,3 +58,19 @@ class Asked(Generic[T]):
             self.value, self.problem, self.taken = value, None, self._app.clock()
         self._task = None
         self._changed()
+
+
+async def answer_of(app: ConsoleApp, window: ChoiceScreen) -> str | None:
+    """What a window is dismissed with; when nobody waits for the answer any more the window goes."""
+    answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+    def take(answer: str | None) -> None:
+        if not answered.done():
+            answered.set_result(answer)
+
+    await app.push_screen(window, take)
+    try:
+        return await answered
+    finally:
+        if window.is_current and answered.cancelled():
+            window.dismiss(None)

@@ -33,10 +33,16 @@ Scope = Literal[
     "host",
     "choice",
     "acts",
+    "units",
     "plan",
     "field",
     "progress",
     "result",
+    "schedules",
+    "schedule",
+    "playbooks",
+    "playbook",
+    "wizard",
     "audit",
 ]
 
@@ -58,10 +64,16 @@ SCOPE_TITLES: dict[Scope, str] = {
     "queue": "Queue",
     "host": "Host",
     "acts": "Actions: each shows its plan first",
+    "units": "Actions on workers: each shows its plan first",
     "plan": "The plan",
     "field": "While typing below a plan",
     "progress": "An action that runs",
     "result": "The result of an action",
+    "schedules": "Schedules",
+    "schedule": "One schedule",
+    "playbooks": "Playbooks",
+    "playbook": "One playbook",
+    "wizard": "A playbook that is followed",
     "audit": "Audit",
     "evidence": "Evidence",
     "sections": "In a detail",
@@ -78,16 +90,27 @@ class ScreenName:
     name: str  # of the mode
     title: str
     help: str
+    short: str = ""  # the title where it is narrow
+
+    def label(self, narrow: bool) -> str:
+        return self.short or self.title if narrow else self.title
 
 
-# 6 and 8 stay free.
 SCREENS: tuple[ScreenName, ...] = (
     ScreenName(key="1", name="fleet", title="Fleet", help="roles and findings."),
     ScreenName(key="2", name="workers", title="Workers", help="those of every role, desired, missing and stray."),
     ScreenName(key="3", name="jobs", title="Jobs", help="those of a state."),
     ScreenName(key="4", name="queue", title="Queue", help="trends of each role."),
     ScreenName(key="5", name="log", title="Log", help="the journal of a role, followed."),
+    ScreenName(key="6", name="schedules", title="Schedules", help="crontabs, timers: what starts what.", short="Sched"),
     ScreenName(key="7", name="host", title="Host", help="accounts, memory and process trees."),
+    ScreenName(
+        key="8",
+        name="playbooks",
+        title="Playbooks",
+        help="step by step, and back: unfinished runs first.",
+        short="Books",
+    ),
     ScreenName(key="9", name="audit", title="Audit", help="what was done, by whom, and what came of it."),
 )
 
@@ -208,6 +231,8 @@ COMMANDS: tuple[Command, ...] = (
     _command("diagnose-finding", "evidence", "d", "screen.diagnose", "diagnose", "What is wrong with its role.", 4),
     _command("copy-evidence", "evidence", "y", "screen.copy", "copy", "Copy the text.", 7),
     _command("evidence-menu", "evidence", "x", "app.menu", "actions", "What can be done with its role.", 15),
+    _command("mend-role", "fleet", "P", "screen.playbook", "mend", "The playbook for the role's finding.", 9),
+    _command("mend-finding", "evidence", "P", "screen.playbook", "mend", "The playbook that mends it.", 5),
     # In a text and its sections.
     _command("text-up", "pager", "up k", "scroll_up", "up", "One line up."),
     _command("text-down", "pager", "down j", "scroll_down", "down", "One line down."),
@@ -221,6 +246,7 @@ COMMANDS: tuple[Command, ...] = (
     _command("detail-menu", "sections", "x", "app.menu", "actions", "What can be done with it.", 15),
     _command("worker-log", "worker", "l", "screen.log", "log", "The log of this worker.", 5),
     _command("diagnose-this", "worker", "d", "screen.diagnose", "diagnose", "What is wrong with this worker.", 4),
+    _command("take-next", "diagnosis", "enter", "screen.next_step", "next step", "Plan what the verdict names.", 3),
     _command("diagnosis-log", "diagnosis", "l", "screen.log", "log", "The log of the worker, or of its role.", 5),
     _command("diagnose-worker", "workers", "d", "screen.diagnose", "diagnose", "What is wrong with the worker.", 4),
     # Log.
@@ -238,6 +264,7 @@ COMMANDS: tuple[Command, ...] = (
     _command("log-before", "log", "shift+tab", "screen.instance(-1)", "instance before", "Only the instance before."),
     _command("log-role", "log", "right_square_bracket", "screen.role(1)", "next role", "The next role.", 9),
     _command("log-role-before", "log", "left_square_bracket", "screen.role(-1)", "role before", "The role before."),
+    _command("log-export", "log", "w", "screen.export", "write", "Write the lines that are shown to a file.", 12),
     _command("log-filter", "log", "slash", "screen.filter", "filter", "Show only lines with all these words.", 5),
     # In the palette and the menu.
     _command("choice-up", "choice", "up ctrl+k", "screen.move(-1)", "up", "One entry up."),
@@ -258,6 +285,7 @@ COMMANDS: tuple[Command, ...] = (
     _command("job-section", "job", "tab", "screen.section(1)", "next section", "The next section of the text.", 7),
     _command("job-section-before", "job", "shift+tab", "screen.section(-1)", "section before", "The section before."),
     _command("job-log", "job", "l", "screen.log", "log", "The log of the unit that holds it, or of its role.", 8),
+    _command("mentions", "job", "m", "screen.mentions", "mentions", "Every line of a log that mentions the job."),
     _command("copy-job", "job", "y", "screen.copy", "copy", "Copy the text, or what the mouse selected.", 9),
     _command("job-menu", "job", "x", "app.menu", "actions", "What can be done with it.", 15),
     _command("measure", "queue", "m", "screen.measure", "one plot", "One plot large, then the next; at last all.", 3),
@@ -276,6 +304,13 @@ COMMANDS: tuple[Command, ...] = (
     _command(
         "resume-role", "acts", "", "screen.act('resume')", "resume role", "The role's queue gives out jobs again."
     ),
+    _command("drain", "units", "W", "screen.act('drain')", "drain", "Ask workers to stop, and wait for their jobs."),
+    _command("restart", "units", "B", "screen.act('restart')", "restart", "Restart workers, one after another."),
+    _command("start", "units", "N", "screen.act('start')", "start", "Start workers."),
+    _command("stop", "units", "O", "screen.act('stop')", "stop", "Stop workers; their jobs are cut off."),
+    _command("scale", "units", "C", "screen.act('scale')", "scale", "Another number of workers of the role."),
+    _command("limits", "units", "L", "screen.act('limits')", "limits", "Limits of the role's units, as proposed."),
+    _command("kill", "units", "K", "screen.act('kill')", "kill", "Send workers a signal."),
     _command("plan-next", "plan", "tab right", "screen.stop(1)", "choose", "Go from Cancel to Apply and on.", 3),
     _command("plan-before", "plan", "shift+tab left", "screen.stop(-1)", "before", "Go back to the choice before."),
     _command("plan-take", "plan", "enter", "screen.take", "take", "Take what is chosen: at first that is Cancel."),
@@ -285,9 +320,36 @@ COMMANDS: tuple[Command, ...] = (
     _command("field-next", "field", "enter tab down", "screen.stop(1)", "next", "Go to the next field or choice."),
     _command("field-before", "field", "shift+tab up", "screen.stop(-1)", "before", "Go to the one before."),
     _command("field-leave", "field", "escape", "screen.leave_field", "leave", "Back to the plan, with Cancel chosen."),
+    _command("translate", "schedules", "T", "screen.translate", "translate", "The units it would become.", 4),
+    _command("disable-line", "schedules", "D", "screen.act('disable-line')", "switch off", "Switch the line off.", 13),
+    _command("restore-line", "schedules", "E", "screen.act('restore-line')", "switch on", "Switch the line on again."),
+    _command("schedule-units", "schedule", "T", "screen.translate", "units", "Go to the units it would become.", 4),
+    _command("disable-this", "schedule", "D", "screen.act('disable-line')", "switch off", "Switch the line off.", 13),
+    _command("restore-this", "schedule", "E", "screen.act('restore-line')", "switch on", "Switch it on again."),
+    _command("playbook-for-line", "schedules", "P", "screen.playbook", "mend", "The playbook for the line."),
+    _command("playbook-for-this", "schedule", "P", "screen.playbook", "mend", "The playbook for the line."),
+    # Playbooks.
+    _command("begin", "playbook", "enter", "screen.begin", "begin", "Begin it: its first step is shown.", 1),
+    _command("wizard-next", "wizard", "enter", "screen.next", "next", "Do the step, or look at the next one.", 1),
+    _command("wizard-back", "wizard", "b", "screen.take_back", "back", "Take the last step back.", 2),
+    _command("wizard-skip", "wizard", "s", "screen.skip", "skip", "Pass over the step, where it may be.", 4),
+    _command("wizard-edit", "wizard", "e", "screen.edit", "edit", "Edit a file that the step installs.", 5),
+    _command("wizard-log", "wizard", "l", "screen.log", "log", "The log of the role.", 6),
+    _command("wizard-leave", "wizard", "q", "screen.leave", "leave", "Leave it; it can be taken up again.", 2),
+    _command("wizard-menu", "wizard", "x", "app.menu", "actions", "What can be done with the run.", 9),
+    _command("wizard-copy", "wizard", "y", "screen.copy", "copy", "Copy the text, or what the mouse selected.", 10),
+    _command("wizard-steps", "wizard", "tab", "screen.steps", "steps", "All steps, or the text, where it is narrow."),
+    _command("wizard-up", "wizard", "up k", "screen.scroll(-1)", "up", "One line up."),
+    _command("wizard-down", "wizard", "down j", "screen.scroll(1)", "down", "One line down."),
+    _command("wizard-page-up", "wizard", "pageup", "screen.page(-1)", "page up", "One page up."),
+    _command("wizard-page-down", "wizard", "pagedown space", "screen.page(1)", "page down", "One page down."),
+    _command("wizard-first", "wizard", "home g", "screen.end(False)", "first", "First line."),
+    _command("wizard-last", "wizard", "end G", "screen.end(True)", "last", "Last line."),
+    _command("abandon-run", "wizard", "", "screen.abandon", "give up", "Give the run up; what was done stays."),
     _command("stop-work", "progress", "S", "screen.stop_work", "stop", "End it after the batch or step it is in.", 3),
     _command("copy-work", "progress", "y", "screen.copy", "copy", "Copy the text, or what the mouse selected.", 9),
     _command("undo", "result", "u", "screen.act('undo')", "undo", "Plan to restore what it changed.", 4),
+    _command("result-next", "result", "enter", "screen.next_step", "next step", "Plan what is proposed to be next."),
     _command("undo-entry", "audit", "u", "screen.act('undo')", "undo", "Plan to restore what the action changed.", 4),
     _command("other-host", "host", "tab", "screen.other_table", "accounts/trees", "Accounts or process trees.", 3),
     _command("fold-all", "host", "c", "screen.fold_all", "collapse", "Hide every owner's processes, or show them.", 6),
@@ -306,5 +368,7 @@ def bindings(*scopes: Scope) -> list[Binding]:
 
 def footer_keys(scopes: tuple[Scope, ...], unicode: bool) -> list[tuple[str, str, str]]:
     """(key as it is read, label, key as Textual names it) of what the footer shows, most needed first."""
-    chosen = sorted((c for c in of(*scopes) if c.place), key=lambda c: c.place)
+    own = {key for command in of(*scopes) if command.scope != "console" for key in command.keys}
+    shown = (c for c in of(*scopes) if c.place and (c.scope != "console" or c.keys[0] not in own))
+    chosen = sorted(shown, key=lambda c: c.place)
     return [(c.shown_keys(unicode).split(" ")[0], c.label, c.keys[0]) for c in chosen]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from console.state import write_new
 from console.tui.crash import state_folder
 
 TERMINAL_TAKES = 100 * 1024  # bytes; many terminals drop more without a word
@@ -18,7 +19,5 @@ def write_copy(text: str, environment: Mapping[str, str], now: datetime | None =
     folder = state_folder(environment) / "copies"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"copy-{moment:%Y%m%dT%H%M%S.%fZ}-{os.getpid()}.txt"
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
-        file.write(text + "\n")
+    write_new(path, text)
     return path

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Literal, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from console.errors import Problem
 from console.fleet.diagnosis.model import Diagnosis
-from console.fleet.model import Claim, Fleet, HostDetail, Job, JobPage, JobQuery, LogLine, UnitDetail, Verdict
-from console.fleet.plan import AuditEntry, Consent, JobVerb, Outcome, Plan, Progress, RowRef, Verb
+from console.fleet.model import Claim, Fleet, HostDetail, Ident, Job, JobPage, JobQuery, LogLine, UnitDetail, Verdict
+from console.fleet.plan import (
+    AuditEntry,
+    Consent,
+    JobVerb,
+    LineVerb,
+    Outcome,
+    Plan,
+    Progress,
+    Question,
+    RowRef,
+    Unfinished,
+    UnitVerb,
+    Verb,
+)
+from console.schedules.inventory import Inventory, Translated
+
+if TYPE_CHECKING:
+    from console.tui.books import Books
 
 
 class Feed(Protocol):
@@ -26,6 +43,11 @@ class Feed(Protocol):
     @property
     def actions(self) -> Acting | None:
         """What can change the world; None where nothing can."""
+        ...
+
+    @property
+    def playbooks(self) -> Books | None:
+        """Playbooks, and runs of them; None where nothing can be changed."""
         ...
 
     def subscribe(self, callback: Callable[[], None]) -> None:
@@ -58,8 +80,25 @@ class Feed(Protocol):
         """The process trees of the host, under their owners."""
         ...
 
-    async def follow_log(self, units: tuple[str, ...], on_lines: Callable[[tuple[LogLine, ...]], None]) -> LogFollow:
-        """The journal of these units, history first; `on_lines` is called on the event loop until `stop`."""
+    async def schedules(self, anew: bool = False) -> Inventory:
+        """What starts something on the host; `anew`: read also what has not changed."""
+        ...
+
+    async def translate(self, names: tuple[str, ...], prove: bool = True) -> tuple[Translated, ...]:
+        """The units that these entries would become, and what was proved of them."""
+        ...
+
+    async def follow_log(
+        self, units: tuple[str, ...], on_lines: Callable[[tuple[LogLine, ...]], None], mentions: str = ""
+    ) -> LogFollow:
+        """The journal of these units, history first; `on_lines` is called on the event loop until `stop`. With
+        `mentions` only lines in which this word stands."""
+        ...
+
+    async def read_log(
+        self, units: tuple[str, ...], since: float, until: float
+    ) -> tuple[tuple[LogLine, ...], Problem | None]:
+        """What these units wrote in that time (epoch seconds), and why that is nothing, or not all."""
         ...
 
     async def jobs(self, query: JobQuery) -> JobPage:
@@ -109,8 +148,46 @@ class Acting(Protocol):
         """A plan that makes a role's queues give out nothing, or jobs again."""
         ...
 
+    async def plan_units(
+        self, verb: UnitVerb, *, units: tuple[str, ...] = (), role: str = "", signal: str = "KILL", why: str = ""
+    ) -> Plan:
+        """A plan that does the verb to these units, or to all of a role; a restart of several goes one by one."""
+        ...
+
+    async def plan_drain(
+        self, *, units: tuple[str, ...] = (), processes: tuple[Ident, ...] = (), role: str = "", why: str = ""
+    ) -> Plan:
+        """A plan that asks workers to stop and waits for the jobs they hold."""
+        ...
+
+    async def plan_scale(self, role: str, count: int, *, why: str = "") -> Plan:
+        """A plan after which a role has so many workers."""
+        ...
+
+    async def plan_limits(self, role: str, settings: Mapping[str, str] | None = None, *, why: str = "") -> Plan:
+        """A plan that sets limits of a role's units; without settings those that are proposed."""
+        ...
+
+    async def plan_crontab(
+        self, verb: LineVerb, *, path: str, line: int, raw: bytes | None = None, why: str = ""
+    ) -> Plan:
+        """A plan that switches a line of a crontab off, or on again."""
+        ...
+
     async def plan_undo(self, plan_id: str, why: str = "") -> Plan:
-        """A plan that restores the rows of an applied plan."""
+        """A plan that restores what an applied plan has changed."""
+        ...
+
+    async def plan_continue(self, plan_id: str, why: str = "") -> Plan:
+        """A plan of what is left of one that was cut off."""
+        ...
+
+    def unfinished(self) -> tuple[Unfinished, ...]:
+        """Plans that were cut off, or that somebody applies now; reads files."""
+        ...
+
+    def abandon(self, plan_id: str, why: str = "") -> AuditEntry:
+        """Give up what is left of a plan that was cut off; writes files."""
         ...
 
     async def apply(
@@ -120,9 +197,11 @@ class Acting(Protocol):
         typed: str = "",
         why: str = "",
         on_progress: Callable[[Progress], None] | None = None,
+        on_question: Callable[[Question], Awaitable[bool]] | None = None,
         stop: asyncio.Event | None = None,
     ) -> Outcome:
-        """Do what the plan says; `on_progress` is called on the loop, `stop` ends it between batches and steps."""
+        """Do what the plan says; `on_progress` is called on the loop, `on_question` is awaited where something is to
+        be decided on the way, `stop` ends it between batches and steps."""
         ...
 
     def audit(self, limit: int = 200) -> tuple[AuditEntry, ...]:

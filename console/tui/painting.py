@@ -142,21 +142,21 @@ def _cells(strip: Strip, system: ColorSystem) -> list[Painted] | None:
     return cells
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _one_column_each(text: str) -> bool:
     if text.isascii():
         return text.isprintable()
     return all(get_character_cell_size(character) == 1 for character in text)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _codes(style: Style, system: ColorSystem) -> Codes:
     foreground = Strip.render_ansi(Style.from_color(style.color), system) if style.color else ""
     background = Strip.render_ansi(Style.from_color(None, style.bgcolor), system) if style.bgcolor else ""
     return Codes(Strip.render_ansi(style.without_color, system), foreground, background)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _change(before: Codes, now: Codes) -> str:
     """From one style to another, in the fewest parameters."""
     codes = []

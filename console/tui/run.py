@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import io
 import os
 import signal
@@ -53,6 +54,8 @@ def run_console(feed_factory: Callable[[], Feed], *, mouse: bool = True) -> int:
         theme=theme_for(os.environ),
         on_end=lambda status: guard.end_within(CRASH_WITHIN if status == EXIT_FAILED else END_WITHIN, status),
     )
+    # What was imported stays: a full collection that walked through it each time would hold up a key by 0.1 s.
+    gc.freeze()
     fault: BaseException | None = None
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda _, context: _tell_of_background(app, context))

@@ -98,6 +98,8 @@ def result_sections(
             Section("THE PLAN", plan_lines(plan, width, glyphs, "brief")),
         )
     after: list[tuple[Part, ...]] = []
+    if outcome.next:
+        after += wrap(((f"{glyphs.enter} plans", "key"), (f": {safe(outcome.next[0].title)}", "")), width)
     if outcome.undo:
         after += wrap((("u undoes it", "key"), (f", or later: {safe(outcome.undo)}", "")), width)
     else:

@@ -55,7 +55,7 @@ class Grid(msgspec.Struct, frozen=True):
         return "\n".join(line.rstrip() for line in (head, *("".join(c.plain for c in row.cells) for row in self.rows)))
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def columns(text: str) -> int:
     """How many terminal columns the safe text takes."""
     return columns_of(text)

@@ -115,7 +115,7 @@ def next_order(specs: Sequence[ListColumn[T]], shown: Collection[str], order: Or
 
 # --- layout ------------------------------------------------------------------------------------------------------
 
-_cell = lru_cache(maxsize=16384)(cell)  # most cells are the same as in the last second
+_cell = lru_cache(maxsize=4096)(cell)  # most cells are the same as in the last second
 
 
 def list_grid(

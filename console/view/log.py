@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from console.fleet.model import LogLine
 from console.text import pad
 from console.view.cells import Part, Tone, columns, fit_from, safe
@@ -28,6 +30,13 @@ def priority_parts(priority: int, glyphs: Glyphs, with_word: bool = True) -> Par
     sign = glyphs.bad if level <= 3 else glyphs.warning if level == 4 else glyphs.note if level == 5 else " "
     text = f"{sign} {pad(_WORDS[level], _WORD_WIDTH)}" if with_word else sign
     return ((text, _TONES[level]),)
+
+
+def record_text(line: LogLine) -> str:
+    """A line of a file or a pipe, as journalctl's short-iso: safe."""
+    at = f"{datetime.fromtimestamp(line.at, UTC):%Y-%m-%dT%H:%M:%S}.{int(line.at % 1 * 1000):03}Z"
+    pid = f"[{line.pid}]" if line.pid is not None else ""
+    return f"{at} {safe(line.unit, 120)}{pid} {_word(line)}: {safe(line.text)}"
 
 
 def line_text(line: LogLine) -> str:
@@ -65,9 +74,9 @@ class LogStore:
     While it is paused new lines wait, as many as it may hold; `lost` says how many of those were let go.
     """
 
-    def __init__(self, most: int = 20_000) -> None:
+    def __init__(self, most: int = 5_000) -> None:
         self._most = most
-        self._lines: list[tuple[LogLine, str]] = []
+        self._lines: list[LogLine] = []
         self._waiting: list[LogLine] = []
         self._seen: frozenset[str] = frozenset()
         self._words: tuple[str, ...] = ()
@@ -85,7 +94,7 @@ class LogStore:
         """How many lines there are without the words."""
         if not self._unit:
             return len(self._lines)
-        return sum(1 for line, _ in self._lines if line.unit == self._unit)
+        return sum(1 for line in self._lines if line.unit == self._unit)
 
     @property
     def waiting(self) -> int:
@@ -101,14 +110,14 @@ class LogStore:
             del self._waiting[:over]
             self.lost += over
             return 0
-        added = [(line, _searched(line)) for line in lines[-self._most :]]
+        added = lines[-self._most :]
         over = max(0, len(self._lines) + len(added) - self._most)
-        gone = sum(1 for line, text in self._lines[:over] if self._wanted(line, text))
+        gone = sum(1 for line in self._lines[:over] if self._wanted(line))
         del self._lines[:over]
         del self.shown[:gone]
         self._lines += added
         self.version += 1
-        self.shown += [line for line, text in added if self._wanted(line, text)]
+        self.shown += [line for line in added if self._wanted(line)]
         return gone
 
     def go_on(self) -> int:
@@ -123,11 +132,11 @@ class LogStore:
             return
         self._words, self._unit = words, unit
         self.version += 1
-        self.shown = [line for line, text in self._lines if self._wanted(line, text)]
+        self.shown = [line for line in self._lines if self._wanted(line)]
 
     def begin_again(self) -> None:
         """The journal will be read again from an earlier place: what is here already will not be taken twice."""
-        self._seen = frozenset(line.cursor for line, _ in self._lines) | {line.cursor for line in self._waiting}
+        self._seen = frozenset(line.cursor for line in self._lines) | {line.cursor for line in self._waiting}
 
     def clear(self) -> None:
         """Forget everything."""
@@ -137,8 +146,13 @@ class LogStore:
         self.shown.clear()
         self._seen, self.lost = frozenset(), 0
 
-    def _wanted(self, line: LogLine, text: str) -> bool:
-        return (not self._unit or line.unit == self._unit) and all(word in text for word in self._words)
+    def _wanted(self, line: LogLine) -> bool:
+        if self._unit and line.unit != self._unit:
+            return False
+        if not self._words:
+            return True
+        text = _searched(line)
+        return all(word in text for word in self._words)
 
 
 _SEARCHED_AT_MOST = 2000  # characters of a line

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from console.fleet.model import Claim, Fleet, Job, JobState, RoleStatus, Value, Verdict
+from console.fleet.model import Claim, Fleet, Ident, Job, JobState, RoleStatus, Value, Verdict
 from console.fleet.plan import Consent, JobVerb, QueueVerb, RowRef, Verb
 from console.view.cells import safe
 
@@ -17,7 +17,7 @@ NOTHING_HERE = "this console was opened without the means to act"
 
 
 class Request(Value, frozen=True, kw_only=True):
-    """What a plan is to be made of: a verb, and the rows, the role or the applied plan it is for."""
+    """What a plan is to be made of: a verb, and the rows, units, processes, role or applied plan it is for."""
 
     verb: Verb
     title: str  # until the plan has one of its own; safe
@@ -25,8 +25,17 @@ class Request(Value, frozen=True, kw_only=True):
     rows: tuple[RowRef, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     priority: int | None = None
-    asks: Literal["", "priority"] = ""  # a number is asked for first
-    plan: str = ""  # verb undo: id of the plan
+    units: tuple[str, ...] = ()
+    processes: tuple[Ident, ...] = ()  # verb drain: those outside of units
+    count: int | None = None  # verb scale
+    signal: str = ""  # verb kill
+    settings: tuple[tuple[str, str], ...] = ()  # verb limits; (): those that are proposed
+    asks: Literal["", "priority", "count", "signal", "settings"] = ""  # what is asked for first
+    note: str = ""  # beside what is asked; safe
+    plan: str = ""  # verbs undo and continue: id of the plan
+    path: str = ""  # verbs disable-line and restore-line: the crontab, and
+    line: int = 0  # which line of it, 1-based, and
+    raw: bytes | None = None  # what stands there
 
 
 class Offer(Value, frozen=True, kw_only=True):
@@ -119,7 +128,7 @@ def undo_offer(plan: str, title: str) -> Offer:
     return Offer(
         id="undo",
         label=f"undo: {safe(title, 60)}",
-        help="restores the rows that nobody has changed since",
+        help="puts back what nobody has changed since",
         request=Request(verb="undo", title=f"Undo: {safe(title, 80)}", plan=plan),
     )
 

@@ -7,12 +7,11 @@ from typing import Literal
 from console.fleet.model import Claim, Job
 from console.fleet.plan import Blocked, Consent, Outcome, Plan, Progress, Step, StepOutcome
 from console.text import duration, grouped, pad
-from console.view.cells import Part, Tone, part_columns, plain, safe, safe_block, verbatim_block, wrap
+from console.view.cells import Part, Tone, part_columns, plain, safe
 from console.view.glyphs import UNICODE, Glyphs
 from console.view.jobs import VERDICT_TONES, holder_text, lasted, verdict_word
+from console.view.page import Lines, Page
 from console.view.rows import count_text
-
-Lines = tuple[tuple[Part, ...], ...]
 
 _RISK_TONES: dict[str, Tone] = {"low": "ok", "medium": "warn", "high": "bad"}
 _UNDO_WORDS = {"yes": "can be undone", "partly": "can be undone in part", "no": "cannot be undone"}
@@ -135,6 +134,11 @@ def outcome_lines(plan: Plan, outcome: Outcome, width: int, glyphs: Glyphs = UNI
             page.add((f"  {glyphs.good} ", "ok"), (safe(sentence), ""), indent=4)
         for sentence in outcome.not_verified:
             page.add((f"  {glyphs.unknown} ", "warn"), (safe(sentence), ""), indent=4)
+    if outcome.next:
+        page.head("WORTH DOING NEXT")
+        for suggestion in outcome.next:
+            page.add(("  ", ""), (safe(suggestion.title), ""), indent=4)
+            page.add(("    ", ""), (safe(suggestion.command), "key"), indent=6)
     if outcome.undo:
         page.break_()
         page.field("undo", outcome.undo, "key")
@@ -161,42 +165,8 @@ def risk_parts(plan: Plan, glyphs: Glyphs) -> tuple[Part, ...]:
     )
 
 
-class _Page:
-    """Lines that fit the width, in the making."""
-
-    def __init__(self, width: int, glyphs: Glyphs) -> None:
-        self._width = width
-        self._glyphs = glyphs
-        self.lines: list[tuple[Part, ...]] = []
-
-    def add(self, *parts: Part, indent: int = 0) -> None:
-        self.lines += wrap(tuple(part for part in parts if part[0]), self._width, indent)
-
-    def text(self, sentence: str, indent: int = 0) -> None:
-        self.add((" " * indent, ""), (safe(sentence), ""), indent=indent)
-
-    def break_(self) -> None:
-        if self.lines and self.lines[-1]:
-            self.lines.append(())
-
-    def head(self, name: str) -> None:
-        self.break_()
-        self.add((name, "head"))
-
-    def field(self, label: str, text: str, tone: Tone = "") -> None:
-        self.add((f"{label:<13}", "dim"), (safe(text), tone), indent=13)
-
-    def block(self, text: str, indent: int, tone: Tone = "dim", own: bool = False) -> None:
-        """Text of several lines, each wrapped under its own beginning.
-
-        `own`: statements that worktop wrote itself, of which nothing is masked: they are run as they are shown, and
-        `lease_token = NULL` is no secret.
-        """
-        made = verbatim_block(text) if own else safe_block(text)
-        for line in made.rstrip("\n").split("\n"):
-            bare = line.lstrip(" ")
-            left = indent + min(len(line) - len(bare), 20)
-            self.lines += wrap(((" " * left, ""), (bare, tone)), self._width, left + 2)
+class _Page(Page):
+    """The parts of a plan."""
 
     def title(self, plan: Plan) -> None:
         risk = risk_parts(plan, self._glyphs)

@@ -76,6 +76,7 @@ class Worker:
         self._holder = this_process()
         self._running: dict[int, _Running] = {}  # by token
         self._stopping = ""  # why, once it stops
+        self._asked = False  # by a signal
         self._given_up = asyncio.Event()
         self._ticked = time.monotonic()
         self._claimed = self._done = self._failed = 0
@@ -98,14 +99,15 @@ class Worker:
             await self._table.close()
 
     def stop(self, why: str) -> None:
-        """Claim nothing more and finish what is in work; asked twice, leave it."""
-        if self._stopping:
-            self._given_up.set()
-            return
-        self._stopping = why
+        """Claim nothing more and finish what is in work."""
+        self._stopping = self._stopping or why
         self._table.woken.set()
 
     def _signalled(self, number: signal.Signals) -> None:
+        """A second signal leaves what is in work; one that comes when it stops by itself does not."""
+        if self._asked:
+            self._given_up.set()
+        self._asked = True
         self.stop(f"got {signal.Signals(number).name}")
 
     # --- the three phases ------------------------------------------------------------------------------------------

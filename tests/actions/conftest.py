@@ -20,12 +20,12 @@ import pytest_asyncio
 from psycopg.conninfo import conninfo_to_dict
 
 from console.actions.desk import Actions
-from console.actions.state import StateDirectory
 from console.config import Config, Database
 from console.fleet.model import Role
 from console.host.client import HostClient
 from console.queue.client import QueueClient
 from console.queue.writer import QueueWriter
+from console.state import StateDirectory
 from console.worker.holder import start_ticks
 
 ROOT = Path(__file__).parents[2]

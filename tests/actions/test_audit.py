@@ -12,11 +12,11 @@ import pytest
 
 from console.actions import audit
 from console.actions.locks import locked
-from console.actions.state import StateDirectory
 from console.actions.who import this_person
 from console.errors import ConfigError, RefusedError
 from console.fleet.model import Job
 from console.fleet.plan import Actor, AuditEntry, Plan, Statement, Step
+from console.state import StateDirectory
 
 SECRET = "hunter2"
 

@@ -95,7 +95,8 @@ def shown(terminal: Terminal) -> str | None:
         emulator.reset()
         pyte.Stream(emulator).feed(line)
         text = emulator.display[0]
-        found = [(screen, re.search(rf"\b{screen.key} ?{screen.title}\b", text)) for screen in SCREENS]
+        titles = {screen: f"{screen.title}|{screen.label(narrow=True)}" for screen in SCREENS}
+        found = [(screen, re.search(rf"\b{screen.key} ?({title})\b", text)) for screen, title in titles.items()]
         if not all(match for _, match in found):
             continue
         for screen, match in found:

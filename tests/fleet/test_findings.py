@@ -62,6 +62,21 @@ def test_two_owners_come_first() -> None:
     assert found.roles[0].owners == ("cron", "systemd")
 
 
+def test_a_worker_that_a_person_starts_is_a_second_owner_and_its_session_is_named() -> None:
+    """After a migration: the line is gone, the units run, and somebody starts one by hand."""
+    by_hand = Owner(kind="session", name="deploy", detail="session 3", evidence=("its cgroup is the login session 3",))
+    found = fleet(facts(healthy(), (process(400, owner=by_hand),)))
+    second = finding(found, "two-owners")
+    assert second.what == "two owners: systemd (3 workers) and session 3 (1 worker)"
+    assert any("its cgroup is the login session 3" in sentence for sentence in second.evidence)
+    assert "session 3" in finding(found, "outside-unit").what
+
+
+def test_a_worker_of_a_disabled_line_is_a_second_owner_and_the_account_is_named() -> None:
+    found = fleet(facts(healthy(), (process(400, owner=by_cron(), session=7),)))
+    assert "crontab of deploy" in finding(found, "two-owners").what
+
+
 def test_two_owners_are_named_before_cron_has_started_anything() -> None:
     found = fleet(facts(healthy(), schedules=good((LAUNCHER,))))
     assert "two-owners" in codes(found)

@@ -122,6 +122,15 @@ def test_reboot_kills_every_holder_of_the_old_boot() -> None:
     assert judge(job(holder=holder), "mail", facts(holders=SAME)).verdict == "DEAD"
 
 
+def test_another_boot_id_proves_nothing_when_the_claim_was_made_since_the_boot() -> None:
+    """In a container a unit with a /proc/sys of its own sees the boot id of the machine."""
+    holder = Holder(host="wrk01", pid=812, start=8120, boot_id="of-the-machine")
+    young = job(holder=holder, running_for=20.0, overdue=-10.0)
+    assert judge(young, "mail", facts(holders=SAME, uptime=9000.0)).verdict == "ALIVE"
+    assert judge(young, "mail", facts(holders=GONE, uptime=9000.0)).evidence[0] == "pid 812 no longer exists"
+    assert judge(young, "mail", facts(holders=SAME, uptime=70.0)).verdict == "DEAD"
+
+
 def test_dead_holder_makes_a_job_stuck_before_its_lease_ends() -> None:
     claim = judge(job(overdue=-30.0), "mail", facts(holders=GONE))
     assert claim.verdict == "DEAD"

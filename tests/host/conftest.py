@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,6 +15,12 @@ Template = Callable[[str, str], str]
 @pytest.fixture
 def template(demo_host: DemoHost) -> Iterator[Template]:
     """Make a template unit: `template("probe", "ExecStart=…")` -> "probe@.service"; gone at the end."""
+    with templates(demo_host) as make:
+        yield make
+
+
+@contextlib.contextmanager
+def templates(demo_host: DemoHost) -> Iterator[Template]:
     made: list[str] = []
 
     def make(name: str, service: str, unit: str = "") -> str:
@@ -22,10 +29,10 @@ def template(demo_host: DemoHost) -> Iterator[Template]:
         made.append(name)
         return f"{name}@.service"
 
-    yield make
-    for name in made:
-        units, files = f"'{name}@*'", f"/run/systemd/system/{name}@.service"
-        gone = (
-            f"systemctl stop {units}; systemctl reset-failed {units}; rm -rf {files} {files}.d; systemctl daemon-reload"
-        )
-        demo_host.run(["sh", "-c", gone], check=False)
+    try:
+        yield make
+    finally:
+        for name in made:
+            units, files = f"'{name}@*'", f"/run/systemd/system/{name}@.service"
+            gone = f"systemctl stop {units}; systemctl reset-failed {units}; rm -rf {files} {files}.d; systemctl daemon-reload"
+            demo_host.run(["sh", "-c", gone], check=False)

@@ -87,6 +87,15 @@ async def test_history_comes_first_and_then_what_is_written(demo_host: DemoHost,
             await until(lambda: "two 9" in heard.own(), what="an instance that appeared is followed too")
             await follow.stop()
             assert await _children(demo_host, client) == []
+            units = (f"probelog{RUN}@*.service",)
+            found, problem = await client.read_log(units, mentions="1")
+            assert [line.text for line in found if not line.by_manager] == ["one 1", "two 1", "said word 1"]
+            assert problem is None
+            middle = next(line.at for line in heard.lines if line.text == "said word 5")
+            found, _ = await client.read_log(units, since=middle - 1e-5, until=middle + 1e-5)
+            assert "said word 5" in [line.text for line in found]
+            assert "said word 19" not in [line.text for line in found]
+            assert len((await client.read_log(units, lines=3))[0]) == 3
             before = len(heard.lines)
             await _say(demo_host, "unheard")
             await client.ping()

@@ -209,6 +209,41 @@ async def test_a_read_only_agent_changes_nothing(demo_host: DemoHost) -> None:
         with pytest.raises(HostError, match=f"signal TERM to pid {pid}: the agent was started with --read-only"):
             await client.signal(ident(client, pid), "TERM")
         assert not await client.wait_gone(ident(client, pid), 0.0)
+        drop_in = "/etc/systemd/system/mail-worker@.service.d/50-worktop.conf"
+        assert (await client.read_file(drop_in)).content is None
+        with pytest.raises(HostError, match="the agent was started with --read-only"):
+            await client.replace_file(drop_in, expected="", content=b"[Service]\nMemoryMax=1G\n")
+        with pytest.raises(HostError, match="reload systemd: the agent was started with --read-only"):
+            await client.daemon_reload()
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_drop_in_is_verified_installed_and_taken_away(demo_host: DemoHost, template: Template) -> None:
+    name = template("probelimit", "ExecStart=/bin/sleep 600\nMemoryMax=64M")
+    await inside(demo_host, "systemctl start probelimit@1")
+    path = f"/run/systemd/system/{name}.d/50-worktop.conf"
+    try:
+        async with agent(demo_host, [role(name, "1")]) as client:
+            with pytest.raises(HostError, match="Invalid memory limit"):
+                await client.replace_file(path, expected="", content=b"[Service]\nMemoryMax=lots\n", check="unit")
+            assert (await client.read_file(path)).content is None, "what is not valid is not installed"
+            written = await client.replace_file(path, expected="", content=b"[Service]\nMemoryMax=96M\n", check="unit")
+            await client.daemon_reload()
+            await until(lambda: unit(client.facts, "probelimit@1.service").memory_max == 96 * 2**20)
+            await inside(demo_host, f"echo '# mine' >> {path}")
+            with pytest.raises(HostError, match="changed: by somebody else"):
+                await client.replace_file(path, expected=written.sha256, content=None)
+            now = await client.read_file(path)
+            removed = await client.replace_file(path, expected=now.sha256, content=None)
+            assert "# mine" in await inside(demo_host, f"cat {removed.backup}")
+            assert await inside(demo_host, f"stat -c %a {removed.backup}; rm {removed.backup}") == "600\n"
+        async with agent(demo_host, [role(name, "1")], user="deploy") as client:
+            with pytest.raises(HostError, match="not permitted"):
+                await client.replace_file(path, expected="", content=b"[Service]\nMemoryMax=96M\n")
+    finally:
+        await inside(demo_host, f"rm -rf /run/systemd/system/{name}.d; systemctl stop probelimit@1")
 
 
 # --- signals -----------------------------------------------------------------------------------------------------

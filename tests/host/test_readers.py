@@ -286,7 +286,7 @@ async def test_the_header_of_crontab_is_not_counted(root: Path) -> None:
     found = {line.owner: line for line in crontabs.lines}
     assert found["deploy"].line == 2
     assert found["other"].line == 4, "comments that a person wrote are lines as any other"
-    assert any("line 5 of the file is wrong" in sentence for sentence in found["other"].evidence)
+    assert any("line 5 is wrong" in sentence for sentence in found["other"].evidence)
 
 
 async def test_only_what_changed_is_read_again(root: Path) -> None:
@@ -313,7 +313,7 @@ async def test_one_wrong_line_disables_the_whole_file_on_debian(root: Path) -> N
     await crontabs.refresh()
     line = next(line for line in crontabs.lines if line.owner == "deploy")
     assert IGNORED in line.faults
-    assert any("line 2 of the file is wrong" in sentence for sentence in line.evidence)
+    assert any("line 2 is wrong" in sentence for sentence in line.evidence)
 
 
 async def test_a_script_that_is_a_program_or_a_fifo_is_not_read(root: Path) -> None:

@@ -135,3 +135,26 @@ def pgboss_worker(dsn: str, log: Path, **options: Any) -> Worker:
     )
     worker.said("ready")
     return worker
+
+
+def asked(dsn: str, query: str, *values: object) -> list[tuple[Any, ...]]:
+    """The rows of a query of its own connection."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        result = connection.execute(query.encode(), values or None)
+        return result.fetchall() if result.description else []
+
+
+def procrastinate_heartbeats_stop(dsn: str) -> None:
+    """As if the workers had said nothing for a minute."""
+    asked(dsn, "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '60 s'")
+
+
+def pgboss_leases_run_out(dsn: str) -> None:
+    """As if every claim had been made a quarter of an hour ago, and all that lived then too."""
+    asked(dsn, "UPDATE pgboss.job SET started_on = started_on - interval '950 s' WHERE state = 'active'")
+    asked(
+        dsn,
+        """UPDATE pgboss.instance
+           SET started_on = started_on - interval '950 s', heartbeat_on = heartbeat_on - interval '950 s',
+               stopped_on = stopped_on - interval '950 s'""",
+    )

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
-import psycopg
 import pytest
 
 from console.errors import QueueError
@@ -17,7 +16,7 @@ from console.fleet.model import JobQuery, JobSort
 from console.fleet.plan import RowRef, Selection
 from console.queue.reads import ListedState
 from tests.queue.acting import acting
-from tests.queue.libraries import Worker, pgboss_worker, until
+from tests.queue.libraries import Worker, asked, pgboss_leases_run_out, pgboss_worker, until
 
 Start = Callable[..., Worker]
 
@@ -25,18 +24,6 @@ Start = Callable[..., Worker]
 @pytest.fixture
 def worker(workers: Callable[[Start], Start]) -> Start:
     return workers(pgboss_worker)
-
-
-@pytest.fixture
-def gate(tmp_path: Path) -> Path:
-    """Jobs that wait for it end when it is touched."""
-    return tmp_path / "gate"
-
-
-def asked(dsn: str, query: str, *values: object) -> list[tuple[Any, ...]]:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        result = connection.execute(query.encode(), values or None)
-        return result.fetchall() if result.description else []
 
 
 def sent(worker: Worker) -> list[str]:
@@ -47,17 +34,6 @@ def row(dsn: str, id: str) -> tuple[Any, ...]:
     """(state, retry_count, who ended it)"""
     query = "SELECT state::text, retry_count, (output ->> 'by')::integer FROM pgboss.job WHERE id = %s::uuid"
     return asked(dsn, query, id)[0]
-
-
-def leases_run_out(dsn: str) -> None:
-    """As if every claim had been made a quarter of an hour ago, and all that lived then too."""
-    asked(dsn, "UPDATE pgboss.job SET started_on = started_on - interval '950 s' WHERE state = 'active'")
-    asked(
-        dsn,
-        """UPDATE pgboss.instance
-           SET started_on = started_on - interval '950 s', heartbeat_on = heartbeat_on - interval '950 s',
-               stopped_on = stopped_on - interval '950 s'""",
-    )
 
 
 async def test_what_a_worker_leaves_is_read(pgboss_database: str, worker: Start, gate: Path) -> None:
@@ -125,7 +101,7 @@ async def test_a_killed_workers_job_is_reclaimed_and_finished_once(
         (held,) = (await console.facts()).running
         assert held.holder is not None
         assert (held.holder.host, held.holder.pid, held.id) == (os.uname().nodename, first.pid, id)
-        leases_run_out(dsn)
+        pgboss_leases_run_out(dsn)
         chosen = Selection(verb="reclaim", queues=("q",), overdue_only=True, holders=(held.holder,))
         assert (await console.writer.survey(chosen)).rows.n == 1
         (group,) = await console.writer.holders(chosen)
@@ -149,7 +125,7 @@ async def test_the_end_of_a_frozen_holder_is_rejected_after_a_reclaim(
     (id,) = sent(first)
     first.said(f"begin {id} 0")
     first.freeze()
-    leases_run_out(dsn)
+    pgboss_leases_run_out(dsn)
     async with acting(dsn) as console:
         await console.writer.ready()
         assert console.writer.late_finish == "rejected"

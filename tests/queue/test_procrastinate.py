@@ -7,9 +7,8 @@ import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-import psycopg
 import pytest
 
 from console.errors import QueueError
@@ -17,7 +16,7 @@ from console.fleet.model import JobQuery, JobSort, QueueFacts
 from console.fleet.plan import RowRef, Selection
 from console.queue.reads import ListedState
 from tests.queue.acting import Acting, acting
-from tests.queue.libraries import Worker, deferred, procrastinate_worker, until
+from tests.queue.libraries import Worker, asked, deferred, procrastinate_heartbeats_stop, procrastinate_worker, until
 
 Start = Callable[..., Worker]
 
@@ -25,23 +24,6 @@ Start = Callable[..., Worker]
 @pytest.fixture
 def worker(workers: Callable[[Start], Start]) -> Start:
     return workers(procrastinate_worker)
-
-
-@pytest.fixture
-def gate(tmp_path: Path) -> Path:
-    """Jobs that wait for it end when it is touched."""
-    return tmp_path / "gate"
-
-
-def asked(dsn: str, query: str, *values: object) -> list[tuple[Any, ...]]:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        result = connection.execute(query.encode(), values or None)
-        return result.fetchall() if result.description else []
-
-
-def heartbeats_stop(dsn: str) -> None:
-    """As if the workers had said nothing for a minute."""
-    asked(dsn, "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '60 s'")
 
 
 def events(dsn: str, id: int) -> list[str]:
@@ -151,7 +133,7 @@ async def test_a_killed_workers_job_is_reclaimed_and_finished_once(
     first = worker(dsn)
     first.said(f"begin {id}")
     first.kill()
-    heartbeats_stop(dsn)
+    procrastinate_heartbeats_stop(dsn)
     async with acting(dsn) as console:
         facts = await console.facts()
         assert [job.id for job in facts.running if (job.overdue or 0) > 0] == [str(id)]
@@ -185,7 +167,7 @@ async def test_the_end_of_a_frozen_holder_lands_on_its_successor(
     first = worker(dsn)
     first.said(f"begin {id}")
     first.freeze()
-    heartbeats_stop(dsn)
+    procrastinate_heartbeats_stop(dsn)
     async with acting(dsn) as console:
         await console.writer.ready()
         assert console.writer.late_finish == "accepted"  # what follows is why a live holder is stopped first
@@ -216,7 +198,7 @@ async def test_rows_that_cannot_go_back_are_told_with_what_is_in_their_way(
     deferred(dsn, lock="one")
     running.kill()
     asked(dsn, "SELECT procrastinate_cancel_job_v1(%s, true, false)", aborted)
-    heartbeats_stop(dsn)
+    procrastinate_heartbeats_stop(dsn)
     async with acting(dsn) as console:
         survey = await console.writer.survey(Selection(verb="reclaim", queues=("default",), overdue_only=True))
         assert survey.rows.n == 5

@@ -1,32 +1,36 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from console.fleet.model import CronLine, Role
-from console.schedules.carriers import open_carriers
-from console.schedules.crontab import Entry
+from console.schedules.carriers import open_one
 from console.schedules.launchers import (
     GUARD_MATCHES_ITSELF,
     GUARD_NEVER_MATCHES,
     LOCK_RELEASED_EARLY,
     classify,
-    scripts_of,
 )
-from console.schedules.shell import shell_text, simple_commands
+from console.schedules.model import Entry, ScriptText, Source
 
 ROLE = Role(name="mail", template="mail-worker@.service", match=(r"worker(\.py)? --role mail",))
+
+
+def reader(scripts: Mapping[str, str]) -> Callable[[str], ScriptText | None]:
+    return lambda path: ScriptText(path=path, text=scripts[path]) if path in scripts else None
 
 
 def line(command: str, schedule: str = "* * * * *", role: Role = ROLE, **scripts: str) -> CronLine:
     """`scripts`: a_sh="…" is /a.sh."""
     return classify(
-        Entry(line=1, schedule=schedule, user="", command=command),
+        Entry(source=Source(kind="user", path=""), line=1, expression=schedule, command=command),
         owner="deploy",
         source="/var/spool/cron/crontabs/deploy",
         home="/home/deploy",
-        scripts={f"/{name.replace('_', '.')}": text for name, text in scripts.items()},
+        read=reader({f"/{name.replace('_', '.')}": text for name, text in scripts.items()}),
         roles=[role, Role(name="other", match=("never --this",))],
     )
 
@@ -98,12 +102,6 @@ def test_scripts_are_followed_two_levels_with_their_arguments() -> None:
     )
     assert (found.roles, found.workers_per_tick, found.kind) == (("mail",), 2, "launcher"), found.evidence
     assert any("in /b.sh" in sentence and "background" in sentence for sentence in found.evidence)
-    assert scripts_of("cd /srv && ./a.sh; sh b.sh; ~/c.sh; /bin/true $X/y", {}, "/home/d") == (
-        "/srv/a.sh",
-        "/srv/b.sh",
-        "/home/d/c.sh",
-        "/bin/true",
-    )
 
 
 @pytest.mark.parametrize(
@@ -165,22 +163,10 @@ def test_faults_of_guards(command: str, faults: tuple[str, ...]) -> None:
     ],
 )
 def test_carriers_are_opened(text: str, words: tuple[str, ...]) -> None:
-    assert open_carriers(tuple(text.split())).words == words
-
-
-def test_quoting_and_substitution() -> None:
-    text = """printf '%s $A' "x $A" a\\ b "$(date +%F)" 2>&1 >/dev/null; A=1 true"""
-    found = simple_commands(text, {"A": "9"})
-    assert [each.words for each in found] == [
-        ("date", "+%F"),
-        ("printf", "%s $A", "x 9", "a b", "$(date +%F)"),
-        ("true",),
-    ]
-    assert found[0].substitution and not found[1].substitution
-    both = simple_commands("X=`pgrep -f a` ; echo ${X:-none} ${Y}")
-    assert [each.words for each in both] == [("pgrep", "-f", "a"), ("echo", "none", "${Y}")]
-    assert shell_text(["bash", "-lc", "x y"]) == "x y"
-    assert shell_text(["bash", "script.sh", "-c", "x"]) is None
+    command = tuple(text.split())
+    while (carrier := open_one(command)) is not None:
+        command = carrier.inner
+    assert command == words
 
 
 pieces = [*"abc'\"`$(){}[];&|<>#\\\n \t", "for", " in ", "do", "done", "if ", "then", "fi", "pgrep -f ", "flock "]
@@ -194,7 +180,6 @@ commands = st.lists(st.sampled_from([*pieces, "case", "esac", "while "])).map(""
 def test_no_command_breaks_the_reading(command: str) -> None:
     found = line(command, start_sh=command)
     assert found.evidence and found.command == command
-    scripts_of(command, {"A": command}, "/h")
 
 
 @settings(deadline=None)

@@ -9,9 +9,12 @@ from typing import TypeAlias, TypeVar
 from console.errors import Problem, WorktopError
 from console.fleet.diagnosis.model import Diagnosis
 from console.fleet.model import Claim, Fleet, HostDetail, Job, JobPage, JobQuery, LogLine, UnitDetail
+from console.schedules.inventory import Inventory, Translated
 from console.tui.feed import Acting
 from tests import examples
+from tests.schedules import examples as schedules
 from tests.tui.still_actions import StillActions
+from tests.tui.still_playbooks import StillBooks
 
 T = TypeVar("T")
 Answer: TypeAlias = T | WorktopError | None
@@ -50,11 +53,17 @@ class StillFeed:
         self.job_answer: Answer[tuple[Job | None, Claim | None]] = (None, None)
         self.pages: Callable[[JobQuery], Answer[JobPage]] = lambda query: JobPage()
         self.actions: Acting | None = StillActions()
+        self.playbooks: StillBooks | None = StillBooks()
         self.log_answer: Answer[tuple[LogLine, ...]] = examples.log_lines()
         self.follows: list[StillFollow] = []
         self.diagnosis_answer: Answer[tuple[Diagnosis, ...]] = examples.diagnoses()
         self.diagnosed: list[str] = []  # "mail", "mail mail-worker@1.service", "job 12"
+        self.schedules_answer: Answer[Inventory] = schedules.inventory()
+        self.translated_answer: Answer[tuple[Translated, ...]] = schedules.translated()
+        self.looked: list[bool] = []  # how the schedules were asked for
         self.asked: list[str] = []  # units whose detail was asked for
+        self.read: list[tuple[tuple[str, ...], float, float]] = []  # units and times whose log was asked for
+        self.past: tuple[tuple[LogLine, ...], Problem | None] = ((), None)
         self.queries: list[JobQuery] = []
 
     @property
@@ -97,7 +106,22 @@ class StillFeed:
     async def host_detail(self) -> HostDetail:
         return await self._answer(self.host_answer)
 
-    async def follow_log(self, units: tuple[str, ...], on_lines: Callable[[tuple[LogLine, ...]], None]) -> StillFollow:
+    async def schedules(self, anew: bool = False) -> Inventory:
+        self.looked.append(anew)
+        return await self._answer(self.schedules_answer)
+
+    async def translate(self, names: tuple[str, ...], prove: bool = True) -> tuple[Translated, ...]:
+        return await self._answer(self.translated_answer)
+
+    async def read_log(
+        self, units: tuple[str, ...], since: float, until: float
+    ) -> tuple[tuple[LogLine, ...], Problem | None]:
+        self.read.append((units, since, until))
+        return self.past
+
+    async def follow_log(
+        self, units: tuple[str, ...], on_lines: Callable[[tuple[LogLine, ...]], None], mentions: str = ""
+    ) -> StillFollow:
         lines = await self._answer(self.log_answer)
         follow = StillFollow(units, on_lines)
         self.follows.append(follow)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_args
 
 from console.errors import WorktopError
@@ -17,16 +17,21 @@ from console.fleet.plan import (
     Outcome,
     Plan,
     Progress,
+    Question,
     QueueVerb,
     Statement,
     Step,
     StepOutcome,
+    Unfinished,
+    UnitVerb,
     Verb,
 )
 from tests.examples import BOOT, NOW
 
 CONFIRM = Consent()
-VERBS: tuple[Verb, ...] = (*get_args(JobVerb), *get_args(QueueVerb), "undo")
+VERBS: tuple[Verb, ...] = (
+    *get_args(JobVerb), *get_args(QueueVerb), *get_args(UnitVerb), "undo", "drain", "scale", "limits"
+)  # fmt: skip
 
 
 class Asked(Value, frozen=True, kw_only=True):
@@ -48,6 +53,9 @@ class StillActions:
         self.applied: list[tuple[Plan, str, str]] = []  # plan, what was typed, why
         self.going: Callable[[Progress], None] | None = None
         self.stop: asyncio.Event | None = None
+        self.asking: Callable[[Question], Awaitable[bool]] | None = None
+        self.cut_off: tuple[Unfinished, ...] = ()
+        self.abandoned: list[str] = []
         self.ended = asyncio.Event()  # the apply answers then
 
     async def allowed(self) -> Mapping[Verb, Consent]:
@@ -61,8 +69,33 @@ class StillActions:
     async def plan_queue(self, verb: Verb, role: str, why: str = "") -> Plan:
         return await self._planned(verb, {"role": role, "why": why})
 
+    async def plan_units(self, verb: UnitVerb, **options: Any) -> Plan:
+        return await self._planned(verb, options)
+
+    async def plan_drain(self, **options: Any) -> Plan:
+        return await self._planned("drain", options)
+
+    async def plan_scale(self, role: str, count: int, **options: Any) -> Plan:
+        return await self._planned("scale", {"role": role, "count": count, **options})
+
+    async def plan_limits(self, role: str, settings: Mapping[str, str] | None = None, **options: Any) -> Plan:
+        return await self._planned("limits", {"role": role, "settings": settings, **options})
+
+    async def plan_crontab(self, verb: Verb, **options: Any) -> Plan:
+        return await self._planned(verb, options)
+
     async def plan_undo(self, plan_id: str, why: str = "") -> Plan:
         return await self._planned("undo", {"plan": plan_id, "why": why})
+
+    async def plan_continue(self, plan_id: str, why: str = "") -> Plan:
+        return await self._planned("continue", {"plan": plan_id, "why": why})
+
+    def unfinished(self) -> tuple[Unfinished, ...]:
+        return self.cut_off
+
+    def abandon(self, plan_id: str, why: str = "") -> AuditEntry:
+        self.abandoned.append(plan_id)
+        return AuditEntry(at=NOW, plan=plan_id, verb="restart", title="Restart mail", state="stopped")
 
     async def _planned(self, verb: Verb, options: Mapping[str, Any]) -> Plan:
         self.asked.append(Asked(verb=verb, options=options))
@@ -81,10 +114,11 @@ class StillActions:
         typed: str = "",
         why: str = "",
         on_progress: Callable[[Progress], None] | None = None,
+        on_question: Callable[[Question], Awaitable[bool]] | None = None,
         stop: asyncio.Event | None = None,
     ) -> Outcome:
         self.applied.append((plan, typed, why))
-        self.going, self.stop = on_progress, stop
+        self.going, self.stop, self.asking = on_progress, stop, on_question
         await self.ended.wait()
         if isinstance(self.outcome, Exception):
             raise self.outcome

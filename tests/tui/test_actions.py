@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from datetime import UTC
-from typing import Any
-
 import msgspec
 
 from console.errors import QueueError, RefusedError
-from console.fleet.model import Count, Fleet, Job, JobQuery
+from console.fleet.model import Count, Job, JobQuery
 from console.fleet.plan import Consent, Progress, RowRef
 from console.tui.screens.evidence import EvidenceScreen
 from console.tui.screens.fleet import FleetScreen
@@ -23,11 +18,10 @@ from console.tui.screens.result import ResultScreen
 from console.view.glyphs import UNICODE
 from console.view.jobs import JobRow, job_grid
 from console.view.listing import Look
-from tests.examples import NOW, example_fleet
-from tests.tui.action_feeds import ActingFeed
+from tests.examples import NOW
+from tests.tui.action_feeds import desk, judged, stuck
 from tests.tui.feeds import StillFeed
 from tests.tui.hostile import HOSTILE, harmless, spoil
-from tests.tui.pilots import Driven
 from tests.tui.queue_feeds import console_on
 from tests.tui.still_actions import VERBS, blocked_outcome, dead_claim, reclaim_plan
 
@@ -37,53 +31,6 @@ REFUSED = Consent(
     why=("permission denied for table worktop_jobs",),
     allow=("GRANT UPDATE ON public.worktop_jobs TO app;",),
 )
-
-
-def judged() -> Fleet:
-    return msgspec.structs.replace(example_fleet(), claims=(dead_claim(), dead_claim("918240", token="t-2")))
-
-
-def _stuck(job: Job) -> Job:
-    """The rows of the made-up table are those of the claims."""
-    row = {"3": dead_claim().job, "2": dead_claim("918240", token="t-2").job}.get(job.id)
-    return row if row is not None and job.state == "running" else msgspec.structs.replace(job, token=f"t{job.id}")
-
-
-class Desk:
-    """The console on a table of three jobs with actions."""
-
-    def __init__(self, driven: Driven, feed: ActingFeed) -> None:
-        self.driven, self.feed, self.actions = driven, feed, feed.actions
-
-    @property
-    def screen(self) -> Any:
-        return self.driven.app.screen
-
-    def text(self) -> str:
-        return self.driven.text()
-
-    async def press(self, *keys: str) -> None:
-        """Press the keys and let the answers come."""
-        await self.driven.press(*keys)
-        for _ in range(3):
-            await self.driven.pilot.pause(0.01)
-        await self.driven.shown()
-
-    async def end(self) -> None:
-        """The apply answers."""
-        self.actions.ended.set()
-        await self.press()
-
-
-@asynccontextmanager
-async def desk(
-    *keys: str, size: tuple[int, int] = (80, 24), fleet: Fleet | None = None, **options: Any
-) -> AsyncIterator[Desk]:
-    feed = ActingFeed(fleet or judged(), 3, _stuck)
-    async with console_on(feed, size, zone=UTC, **options) as driven:
-        made = Desk(driven, feed)
-        await made.press(*keys)
-        yield made
 
 
 STUCK = ("3", "tab", "tab")
@@ -123,7 +70,7 @@ async def test_the_menu_holds_what_can_be_done_with_the_marked_rows() -> None:
 async def test_what_the_menu_meant_stays_when_the_rows_change_under_it() -> None:
     async with desk(*STUCK, "x") as at:
         assert "ACTIONS  918233" in at.text()
-        at.feed.change = lambda job: None if job.state == "running" and job.id == "3" else _stuck(job)
+        at.feed.change = lambda job: None if job.state == "running" and job.id == "3" else stuck(job)
         jobs = at.driven.app.front
         assert isinstance(jobs, JobsScreen) and jobs.loader is not None
         jobs.asked_again()

@@ -145,7 +145,7 @@ async def test_a_long_evidence_scrolls() -> None:
 
 
 async def test_help_is_made_from_the_table_of_commands() -> None:
-    async with console(example_fleet(), (100, 70)) as driven:
+    async with console(example_fleet(), (100, 76)) as driven:
         await driven.press("question_mark", "question_mark")
         text = driven.text()
         assert "? f1            Show the keys and the signs." in text

@@ -7,6 +7,7 @@ compares one of them. See tests/tui/snapshots.py for the form.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import UTC
 from typing import Literal, NamedTuple, get_args
@@ -15,9 +16,12 @@ import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from console.errors import ConfigError, HostError
+from console.errors import ConfigError, HostError, RefusedError
 from console.fleet.model import Claim, Fleet, HostDetail, Job, JobQuery, SourceStatus, UnitDetail
 from console.fleet.plan import Consent
+from console.playbook import model as playbook
+from console.playbook.model import Telling
+from console.schedules.inventory import Inventory, Translated
 from console.tui.acting import Result
 from console.tui.app import ConsoleApp
 from console.tui.asked import Asked
@@ -30,17 +34,23 @@ from console.tui.screens.job import JobScreen
 from console.tui.screens.jobs import JobsScreen
 from console.tui.screens.log import LogScreen
 from console.tui.screens.plan import PlanScreen
+from console.tui.screens.playbooks import PlaybooksScreen
 from console.tui.screens.result import ResultScreen
+from console.tui.screens.schedule import ScheduleScreen
+from console.tui.screens.schedules import SchedulesScreen
+from console.tui.screens.wizard import WizardScreen
 from console.tui.screens.worker import WorkerScreen
 from console.view.findings import entries
 from console.view.jobs import JobRow
 from console.view.offers import Request
 from console.view.workers import worker_items
 from tests.examples import NOW, example_fleet
+from tests.schedules import examples as schedules
 from tests.tui.pilots import Driven
 from tests.tui.queue_feeds import REFUSED, TableFeed, made_job, with_accounts, with_trends
 from tests.tui.snapshots import ScreenExtension, snapshot_of
 from tests.tui.still_actions import StillActions, audit_entry, blocked_outcome, reclaim_plan
+from tests.tui.still_playbooks import StillBooks, book, run_status, step_view
 
 State = Literal["empty", "loading", "error", "full", "ascii"]
 Step = Callable[[Driven], Awaitable[None]]
@@ -50,6 +60,8 @@ NEVER = {
     ("evidence", "loading"),  # there is no finding before there is a fleet
     ("audit", "loading"),  # it is read from a file
     ("plan", "empty"),
+    ("playbooks", "loading"),  # files, too
+    *(("waiting", state) for state in ("empty", "loading", "error")),
     *(("result", state) for state in ("empty", "loading", "error")),
 }
 
@@ -90,6 +102,11 @@ async def open_evidence(driven: Driven) -> None:
     await driven.app.push_screen(EvidenceScreen(entries(full_fleet())[0], None))
 
 
+async def open_schedule(driven: Driven) -> None:
+    listed = schedules.launcher()
+    await driven.app.push_screen(ScheduleScreen(listed, lambda name: listed))
+
+
 async def open_plan(driven: Driven) -> None:
     request = Request(verb="reclaim", title="reclaim 2 jobs of thumbnails", role="thumbnails")
     await driven.app.push_screen(PlanScreen(request))
@@ -98,6 +115,31 @@ async def open_plan(driven: Driven) -> None:
 async def open_result(driven: Driven) -> None:
     plan = reclaim_plan()
     await driven.app.push_screen(ResultScreen(Result(plan, blocked_outcome(plan))))
+
+
+async def open_playbook(driven: Driven) -> None:
+    driven.app.playbooks.show_book(book(), {"role": "reports"})
+
+
+async def open_wizard(driven: Driven) -> None:
+    driven.app.playbooks.resume(run_status())
+    for _ in range(500):
+        await driven.pilot.pause(0.01)
+        if isinstance(driven.app.screen, WizardScreen):
+            return
+    raise AssertionError("no wizard came")
+
+
+async def open_wait(driven: Driven) -> None:
+    assert driven.feed.playbooks is not None
+    run = driven.feed.playbooks.run
+    run.view = step_view(shown=None)
+    await open_wizard(driven)
+    await settled(driven, "full")
+    await driven.press("enter")
+    while run.tell is None:
+        await driven.pilot.pause(0.01)
+    run.tell(Telling(number=3, text="cron has started nothing so far", remaining=42.0))
 
 
 class Shown(NamedTuple):
@@ -114,6 +156,8 @@ SCREENS: dict[str, Shown] = {
     "stuck": Shown(open_stuck),
     "queue": Shown(keys("4")),
     "log": Shown(keys("5")),
+    "schedules": Shown(keys("6")),
+    "schedule": Shown(open_schedule, ("escape",)),
     "host": Shown(keys("7")),
     "audit": Shown(keys("9")),
     "plan": Shown(open_plan, ("escape",)),
@@ -124,6 +168,10 @@ SCREENS: dict[str, Shown] = {
     "help": Shown(keys("question_mark"), ("escape",)),
     "palette": Shown(keys("colon"), ("escape",)),
     "menu": Shown(keys("1", "down", "down", "x"), ("escape", "home")),
+    "playbooks": Shown(keys("8")),
+    "playbook": Shown(open_playbook, ("escape",)),
+    "wizard": Shown(open_wizard),
+    "waiting": Shown(open_wait),  # the last: the head of every other screen would tell of it
 }
 
 
@@ -151,12 +199,14 @@ def feed_of(state: State) -> TableFeed:
     if state == "loading":
         feed = TableFeed(None, 0)
         feed.unit_answer = feed.host_answer = feed.job_answer = feed.log_answer = None
+        feed.schedules_answer = feed.translated_answer = None
         feed.hold = asyncio.Event()
     elif state == "empty":
         fleet = full_fleet()
         feed = TableFeed(msgspec.structs.replace(fleet, roles=(), findings=(), claims=()), 0)
         feed.unit_answer = UnitDetail(name="thumbnails-worker@1.service")
         feed.host_answer, feed.log_answer = HostDetail(), ()
+        feed.schedules_answer, feed.translated_answer = Inventory(), (Translated(listed=schedules.launcher()),)
         feed.change = lambda job: None
     elif state == "error":
         fleet = full_fleet()
@@ -168,12 +218,30 @@ def feed_of(state: State) -> TableFeed:
         )
         feed = TableFeed(msgspec.structs.replace(fleet, sources=down), 0)
         feed.unit_answer = feed.host_answer = feed.log_answer = refused
+        feed.schedules_answer = feed.translated_answer = refused
         feed.job_answer = feed.error = REFUSED
     else:
         feed = TableFeed(full_fleet(), 412)
         feed.job_answer = (full_job(), None)
     feed.actions = actions
+    feed.playbooks = books_of(state)
     return feed
+
+
+def books_of(state: State) -> StillBooks:
+    """What the playbooks say in this state."""
+    books = StillBooks()
+    if state == "empty":
+        books.shelved = ()
+        books.run.view = step_view(shown=playbook.Shown(nothing="the line is switched off already"), before=())
+    elif state == "loading":
+        books.hold = asyncio.Event()
+    elif state == "error":
+        books.shelved = ConfigError("playbook /etc/worktop/playbooks/own.md", "permission denied")
+        books.refused = RefusedError("playbook x of reports", "ada runs it now on wrk01", "worktop playbook status")
+    else:
+        books.known = (run_status(), run_status(9, "done", run="20251128T090000Z-11aa22", at=NOW - 90000))
+    return books
 
 
 async def settled(driven: Driven, state: State) -> None:
@@ -186,10 +254,12 @@ async def settled(driven: Driven, state: State) -> None:
             asked = screen.asked
         elif isinstance(screen, HostScreen):
             asked = screen.detail
-        elif isinstance(screen, AuditScreen | PlanScreen):
+        elif isinstance(screen, AuditScreen | PlanScreen | PlaybooksScreen | SchedulesScreen):
             asked = screen.asked
+        wizard = driven.app.playbooks.wizard
         waits = (
-            (asked is not None and asked.asking)
+            (isinstance(screen, WizardScreen) and wizard is not None and wizard.busy and wizard.doing is None)
+            or (asked is not None and asked.asking)
             or (isinstance(screen, JobsScreen) and screen.loader is not None and screen.loader.busy)
             or (isinstance(screen, LogScreen) and (screen._starting or screen._showing is not None))
         )
@@ -208,6 +278,8 @@ async def walk(state: State) -> dict[tuple[str, tuple[int, int]], str]:
     async with app.run_test(size=size, notifications=True) as pilot:
         driven = Driven(app, feed, pilot)
         await driven.shown()
+        with contextlib.suppress(ConfigError):
+            await app.playbooks.read()  # before the console does so by itself, at a moment of its own
         for name, shown in SCREENS.items():
             if (name, state) in NEVER:
                 continue

@@ -14,7 +14,7 @@ from textual import events
 from textual.geometry import Region, Size
 from textual.screen import Screen
 
-from console.tui.commands import COMMANDS, SCOPE_TITLES, of
+from console.tui.commands import COMMANDS, SCOPE_TITLES, SCREENS, of
 from console.tui.crash import crash_line, write_crash_log
 from console.tui.screens.audit import AuditScreen, EntryScreen
 from console.tui.screens.base import ConsoleScreen
@@ -26,9 +26,14 @@ from console.tui.screens.job import JobScreen
 from console.tui.screens.jobs import JobsScreen
 from console.tui.screens.log import LogScreen
 from console.tui.screens.plan import PlanScreen
+from console.tui.screens.playbook import PlaybookScreen
+from console.tui.screens.playbooks import PlaybooksScreen
 from console.tui.screens.progress import ProgressScreen
 from console.tui.screens.queue import QueueScreen
 from console.tui.screens.result import ResultScreen
+from console.tui.screens.schedule import ScheduleScreen
+from console.tui.screens.schedules import SchedulesScreen
+from console.tui.screens.wizard import WizardScreen
 from console.tui.screens.worker import WorkerScreen
 from console.tui.screens.workers import WorkersScreen
 from console.tui.terminal import speaks_utf8, theme_for
@@ -129,9 +134,12 @@ def test_every_command_has_a_sentence_and_keys_of_its_own() -> None:
     kinds: list[type[ConsoleScreen]] = [FleetScreen, EvidenceScreen, HelpScreen, WorkersScreen, WorkerScreen]
     kinds += [LogScreen, JobsScreen, JobScreen, QueueScreen, HostScreen]
     kinds += [PlanScreen, ProgressScreen, ResultScreen, AuditScreen, EntryScreen]
+    kinds += [SchedulesScreen, ScheduleScreen, PlaybooksScreen, PlaybookScreen]
     for scopes in (kind.SCOPES for kind in kinds):
         keys = [key for command in of(*scopes) for key in command.keys]
         assert len(keys) == len(set(keys)), f"a key is bound twice in {scopes}"
+    of_wizard = [key for command in of(*WizardScreen.SCOPES) for key in command.keys]
+    assert {key for key in of_wizard if of_wizard.count(key) > 1} == {"q"}, "it leaves the run, not the console"
     for command in COMMANDS:
         assert command.help.endswith(".")
         assert command.scope in SCOPE_TITLES
@@ -143,7 +151,8 @@ def test_the_footer_never_cuts_a_key(width: int) -> None:
     text = "".join(piece for piece, _ in parts)
     assert len(text) <= width
     if width >= 70:
-        assert text.replace(" ", "").startswith("1Fleet2Workers3Jobs4Queue5Log7Host9Audit")
+        names = "".join(f"{screen.key}{screen.label(narrow=width < 100)}" for screen in SCREENS)
+        assert text.replace(" ", "").startswith(names)
     elif width >= 6:
         assert text.startswith("q quit")
     words = [text[span.start : span.end] for span in spans]

@@ -163,6 +163,16 @@ def test_a_second_signal_leaves_the_work_at_once(database: str, db: Db, start: S
     assert job_row(db, job)["status"] == "running"
 
 
+def test_a_signal_to_a_worker_whose_lifetime_is_over_is_no_second_one(database: str, db: Db, start: Start) -> None:
+    job = enqueue(db, "sleep-async", seconds=2)
+    worker = start(database, "--lifetime", "1")
+    becomes(db, job, "running")
+    worker.logged("stopping: lifetime")
+    worker.process.terminate()
+    assert worker.exit_code(10) == 0
+    assert job_row(db, job)["status"] == "done"
+
+
 async def test_a_killed_worker_leaves_a_row_that_gets_stuck_by_the_databases_clock(
     database: str, db: Db, start: Start
 ) -> None:

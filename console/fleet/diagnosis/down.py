@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from console.fleet.diagnosis.model import Case, Examination
 from console.fleet.diagnosis.reasons import last_run, run_seconds, short_runs, was_asked_to_stop
 from console.fleet.diagnosis.running import SHORT_RUN, loops
@@ -125,9 +127,9 @@ def _memory(case: Case, unit: Unit) -> Decision:
     return Decision(
         "killed by limit",
         sentence,
-        f"{mend}; then reset-failed and start it",
+        f"{mend}; then start it",
         "do not restart as it is: the same job takes it to the same limit" + others_start(case),
-        (f"systemctl show {unit.name} -p MemoryMax -p MemoryPeak", f"systemctl reset-failed {unit.name}"),
+        (f"worktop limits {shlex.quote(case.status.role.name)}", f"worktop start {unit.name}"),
     )
 
 

@@ -18,6 +18,7 @@ from console.view.progress import work_line
 
 if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
+    from console.view.playbooks import Begin
 
 _HEAD_IN_TWO = 12  # lines of the terminal from which on the head may take two of them
 _ANY_FRAME = 4  # with fewer lines there is no head and no footer
@@ -85,8 +86,9 @@ class ConsoleScreen(Screen[None]):
         most = 0 if height < _ANY_FRAME else 1 if height < _HEAD_IN_TWO else 2
         lines = head_lines(app.fleet, app.clock(), width, app.glyphs, app.read_only, most)
         run = app.desk.run
-        if run is not None and self.TELLS_OF_WORK and most:
-            lines = (*lines, work_line(run, app.clock(), width, app.glyphs))
+        if self.TELLS_OF_WORK and most:
+            work = work_line(run, app.clock(), width, app.glyphs) if run is not None else app.playbooks.work_line(width)
+            lines = (*lines, work) if work else lines
         self.head_line.show(lines, app.tones)
 
     def show_foot(self) -> None:
@@ -123,9 +125,14 @@ class ConsoleScreen(Screen[None]):
         """What can be asked for with the selection."""
         return ()
 
+    def begins(self) -> tuple[Begin, ...]:
+        """Playbooks for the selection."""
+        return ()
+
     def doings(self) -> tuple[Doing, ...]:
         """What can be done with the selection, for the menu."""
-        return self.console_app.desk.doings(self.offers())
+        app = self.console_app
+        return (*app.playbooks.doings(self.begins()), *app.desk.doings(self.offers()))
 
     def selection_text(self) -> str:
         """What the menu is about, a few safe words."""
@@ -156,6 +163,10 @@ class ConsoleScreen(Screen[None]):
         else:
             able = ", ".join(offer.id for offer in offers if not offer.lacking)
             self.notify(f"no {id} here" + (f"; x has {able}" if able else ""), markup=False, timeout=3)
+
+    def action_playbook(self, place: int = 0) -> None:
+        """Show a playbook for the selection."""
+        self.console_app.playbooks.show_begin(self.begins, place)
 
     def action_pause(self) -> None:
         """Freeze the rows, or go on."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _WIDEST = 76
 _TALLEST = 14  # entries
-_HELP_LINES = 4
 
 
 class Entry(NamedTuple):
@@ -48,6 +47,7 @@ class ChoiceScreen(ModalScreen[str | None]):
     """Dismissed with the action of the entry that was taken, None when none was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("choice")]
+    HELP_LINES: ClassVar[int] = 4  # of the chosen entry's help, below the entries
     DEFAULT_CSS = """
     ChoiceScreen #window { width: 1fr; height: auto; background: $panel; margin: 1 1 0 1; }
     ChoiceScreen #window Line { background: $panel; }
@@ -145,7 +145,7 @@ class ChoiceScreen(ModalScreen[str | None]):
             (entry.help, "" if entry.able else "warn"),
         )
         room = max(0, self.size.height - 6 - min(len(self._found), _TALLEST))
-        return tuple(cell(line, width).parts for line in wrap(said, width - 1, 2)[: min(room, _HELP_LINES)])
+        return tuple(cell(line, width).parts for line in wrap(said, width - 1, 2)[: min(room, self.HELP_LINES)])
 
     def action_move(self, by: int) -> None:
         """Go to another entry."""

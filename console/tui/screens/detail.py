@@ -92,7 +92,15 @@ class DetailScreen(ConsoleScreen):
         """Go to the next section, or the one before."""
         starts = section_starts(self._sections)
         here = place_of(self._sections, int(self.pager.scroll_y))
-        target = min(max(0, here + by), len(starts) - 1)
         if starts:
-            self.pager.scroll_to(y=starts[target], animate=False, immediate=True)
-            self._show_names()
+            self._show_from(starts[min(max(0, here + by), len(starts) - 1)])
+
+    def go_to(self, name: str) -> None:
+        """Go to the section of that name."""
+        for section, start in zip(self._sections, section_starts(self._sections), strict=True):
+            if section.name == name:
+                self._show_from(start)
+
+    def _show_from(self, line: int) -> None:
+        self.pager.scroll_to(y=line, animate=False, immediate=True)
+        self._show_names()

@@ -16,6 +16,7 @@ from console.view.cells import Part, safe, wrap
 from console.view.diagnosis import diagnosis_sections, title_parts
 from console.view.offers import Offer, find_role, worker_offers
 from console.view.sections import Section
+from console.view.unit_offers import command_offer, role_unit_offers, unit_offers
 
 if TYPE_CHECKING:
     from console.tui.feed import Feed
@@ -26,8 +27,8 @@ Question = Callable[["Feed"], Awaitable[tuple[Diagnosis, ...]]]
 class DiagnosisScreen(DetailScreen):
     """Asked when it is opened and with ctrl+r; it stays as it was answered, a diagnosis does not flicker."""
 
-    SCOPES: ClassVar[tuple[Scope, ...]] = (*DETAIL_SCOPES, "diagnosis", "acts")
-    BINDINGS: ClassVar[list[BindingType]] = [*DETAIL_BINDINGS, *bindings("diagnosis", "acts")]
+    SCOPES: ClassVar[tuple[Scope, ...]] = (*DETAIL_SCOPES, "diagnosis", "acts", "units")
+    BINDINGS: ClassVar[list[BindingType]] = [*DETAIL_BINDINGS, *bindings("diagnosis", "acts", "units")]
 
     def __init__(self, subject: str, question: Question, role: str | None, key: str = "") -> None:
         """`subject`: safe words for the title until there is an answer; `role` and `key` are whose it is."""
@@ -79,7 +80,20 @@ class DiagnosisScreen(DetailScreen):
 
     def offers(self) -> tuple[Offer, ...]:
         fleet = self.console_app.fleet
-        return worker_offers(self._claims(fleet), find_role(fleet, self._role))
+        status = find_role(fleet, self._role)
+        workers = [worker for worker in status.workers if worker.key == self._key] if status is not None else []
+        of_units = unit_offers(workers, status) if workers else role_unit_offers(status)
+        return (*of_units, *worker_offers(self._claims(fleet), status))
+
+    def action_next_step(self) -> None:
+        """The plan of the next step, where worktop can take it."""
+        commands = self._diagnoses[0].commands if self._diagnoses else ()
+        found = (command_offer(command, self._role or "") for command in commands)
+        offer = next((offer for offer in found if offer is not None), None)
+        if offer is not None:
+            self.console_app.desk.open(offer)
+        else:
+            self.notify("the next step is yours: worktop has no action for it", markup=False, timeout=3)
 
     def _claims(self, fleet: Fleet | None) -> list[Claim]:
         claims = fleet.claims if fleet is not None else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -16,6 +16,11 @@ from console.tui.widgets.pager import Pager
 from console.view.cells import Part, cell, plain, safe
 from console.view.findings import TONES, Entry, entries, evidence_lines
 from console.view.offers import Offer, find_role, role_offers
+from console.view.page import Lines
+from console.view.unit_offers import role_unit_offers
+
+if TYPE_CHECKING:
+    from console.view.playbooks import Begin
 
 _WIDEST = 110  # longer lines are hard to read
 
@@ -23,8 +28,8 @@ _WIDEST = 110  # longer lines are hard to read
 class EvidenceScreen(ConsoleScreen):
     """One finding; it stays on the screen when it is no longer the case, and says so."""
 
-    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "pager", "evidence", "acts")
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("evidence", "acts")]
+    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "pager", "evidence", "acts", "units")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("evidence", "acts", "units")]
 
     def __init__(self, entry: Entry, role: str | None) -> None:
         super().__init__()
@@ -60,7 +65,16 @@ class EvidenceScreen(ConsoleScreen):
             title.append((f"  no longer the case since {since} UTC", "ok"))
         self.title_line.show((cell(tuple(title), self.size.width).parts,), app.tones)
         width = min(_WIDEST, self.size.width - 1)  # the scroll bar
-        self.pager.show(evidence_lines(finding, width, app.glyphs), app.tones)
+        self.pager.show((*evidence_lines(finding, width, app.glyphs), *self._mending(width)), app.tones)
+
+    def _mending(self, width: int) -> Lines:
+        """The playbooks for it; where there are none their part of the console is not needed."""
+        begins = self.begins()
+        if not begins:
+            return ()
+        from console.view.playbooks import mending_lines
+
+        return mending_lines(begins, width)
 
     def role_in_hand(self) -> str | None:
         return self._entry.finding.role or None
@@ -68,8 +82,12 @@ class EvidenceScreen(ConsoleScreen):
     def selection_text(self) -> str:
         return safe(self._entry.finding.what, 50)
 
+    def begins(self) -> tuple[Begin, ...]:
+        return self.console_app.playbooks.mending(self._entry.finding)
+
     def offers(self) -> tuple[Offer, ...]:
-        return role_offers(find_role(self.console_app.fleet, self.role_in_hand()))
+        status = find_role(self.console_app.fleet, self.role_in_hand())
+        return (*role_offers(status), *role_unit_offers(status))
 
     def copied(self) -> str:
         return "\n".join(plain(line) for line in evidence_lines(self._entry.finding, 120, self.console_app.glyphs))

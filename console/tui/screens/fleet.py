@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -23,6 +23,10 @@ from console.view.headline import notices
 from console.view.listing import Order, words_of
 from console.view.offers import Offer, find_role, role_offers
 from console.view.rows import role_grid
+from console.view.unit_offers import role_unit_offers
+
+if TYPE_CHECKING:
+    from console.view.playbooks import Begin
 
 _WORDS_FROM = 60  # columns from which on the filter says of what it counts
 _DETAIL_FROM = 4  # so many lines must be left over for the evidence below the findings
@@ -44,8 +48,8 @@ def split_height(height: int, roles: int, findings: int) -> tuple[int, int]:
 class FleetScreen(ConsoleScreen):
     """Roles and findings."""
 
-    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "common", "fleet", "table", "acts")
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("common", "fleet", "acts")]
+    SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "common", "fleet", "table", "acts", "units")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("common", "fleet", "acts", "units")]
 
     def __init__(self) -> None:
         super().__init__()
@@ -214,8 +218,17 @@ class FleetScreen(ConsoleScreen):
             return safe(entry.finding.what, 50) if entry is not None else ""
         return safe(self._role_under_cursor() or "", 50)
 
+    def begins(self) -> tuple[Begin, ...]:
+        fleet, entry = self.shown_fleet, self._current()
+        if self.focused is self.findings:
+            return self.console_app.playbooks.mending(entry.finding) if entry is not None else ()
+        role = self._role_under_cursor()
+        own = (each for each in fleet.findings if each.role == role) if fleet is not None and role is not None else ()
+        return self.console_app.playbooks.mending(*own)
+
     def offers(self) -> tuple[Offer, ...]:
-        return role_offers(find_role(self.shown_fleet, self.role_in_hand()))
+        status = find_role(self.shown_fleet, self.role_in_hand())
+        return (*role_offers(status), *role_unit_offers(status))
 
     def action_diagnose(self) -> None:
         """What is wrong with the role under the cursor, or with that of the finding; of the host: the evidence."""

@@ -131,6 +131,10 @@ class JobScreen(DetailScreen, inherit_bindings=False):
         job, claim = self._found
         show_log_of(self, job, claim)
 
+    def action_mentions(self) -> None:
+        """Every line that mentions the job, of all roles."""
+        self.console_app.show_log_of(None, mentions=self._row.job.id)
+
     def selection_text(self) -> str:
         return safe(f"job {self._row.job.id}", 60)
 
@@ -141,8 +145,11 @@ class JobScreen(DetailScreen, inherit_bindings=False):
 
 
 def show_log_of(screen: ConsoleScreen, job: Job, claim: Claim | None) -> None:
-    """The log of the unit that holds the job; where none does, of its role."""
+    """The log of the unit that holds the job; where none does, of its role, and of one that ended, from that time."""
     fleet = screen.console_app.fleet
     roles = tuple(status.role for status in fleet.roles) if fleet is not None else ()
     unit = job.holder.unit if job.holder is not None else ""
-    screen.console_app.show_log_of(claim.role if claim is not None else role_name(job, roles), unit or None)
+    around = job.finished if job.state in ("failed", "done") else None
+    screen.console_app.show_log_of(
+        claim.role if claim is not None else role_name(job, roles), unit or None, around=around
+    )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on
@@ -12,6 +15,7 @@ from textual.widgets import Input
 
 from console.errors import Problem, WorktopError
 from console.fleet.model import Fleet, LogLine
+from console.state import write_new
 from console.text import grouped
 from console.tui.commands import Scope, bindings
 from console.tui.feed import LogFollow
@@ -20,12 +24,14 @@ from console.tui.widgets.filter import FilterBar
 from console.tui.widgets.line import Line
 from console.tui.widgets.logview import LogView
 from console.view.cells import Part, cell, part_columns, safe, wrap
+from console.view.headline import clock_text
 from console.view.listing import words_of
-from console.view.log import LogStore, instance_name, line_text, name_width
+from console.view.log import LogStore, instance_name, line_text, name_width, record_text
 
 _SHOWN_EVERY = 0.1  # seconds; a role that logs much is drawn ten times a second
 _LEFT_ALONE = 30.0  # seconds after which a log that nobody sees is followed no longer
 _STEP_ASIDE = 16  # columns
+_AROUND = 60.0  # seconds before and after a moment
 
 
 def units_of(fleet: Fleet | None, role: str | None) -> tuple[str, ...]:
@@ -46,14 +52,23 @@ def followed(fleet: Fleet | None, role: str | None) -> tuple[str, ...]:
 
 
 class LogScreen(ConsoleScreen):
-    """The log of `role`, at first only of `unit`; without a role of the one that was looked at last."""
+    """The log of `role`, at first only of `unit`; without a role of the one that was looked at last.
+
+    `around`: what was written around that moment (epoch seconds), until the person follows again. `mentions`: what any
+    role writes with this word in it.
+    """
 
     SCOPES: ClassVar[tuple[Scope, ...]] = ("console", "common", "log")
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("common", "log")]
 
-    def __init__(self, role: str | None = None, unit: str | None = None) -> None:
+    def __init__(
+        self, role: str | None = None, unit: str | None = None, *, around: float | None = None, mentions: str = ""
+    ) -> None:
         super().__init__()
-        self._own_role = role is not None
+        self._own_role = role is not None or bool(mentions)
+        self._around = around
+        self._mentions = mentions
+        self._to_place = False  # the moment is to be brought into sight
         self._role = role
         self._only = unit or ""
         self._units: tuple[str, ...] = ()  # the instances one can go to
@@ -106,6 +121,7 @@ class LogScreen(ConsoleScreen):
         self.paused, self._store.paused = None, False
         self._role, self._only, self._units = role, "", ()
         self._gone, self._problem = 0, None
+        self._around, self._mentions = None, ""
         self.view.following, self.view.aside = True, 0
         self.show()
 
@@ -121,7 +137,10 @@ class LogScreen(ConsoleScreen):
                 self._told(lines)
 
         try:
-            follow = await self.console_app.feed.follow_log(units, told)
+            if self._around is not None:
+                await self._read(units, self._around, turn)
+                return
+            follow = await self.console_app.feed.follow_log(units, told, self._mentions)
         except WorktopError as error:
             if turn == self._turn:
                 self._starting, self._problem = False, error.problem
@@ -132,6 +151,15 @@ class LogScreen(ConsoleScreen):
             return
         self._starting, self._follow = False, follow
         self.show()
+
+    async def _read(self, units: tuple[str, ...], around: float, turn: int) -> None:
+        """What was written around the moment; nothing is followed."""
+        lines, problem = await self.console_app.feed.read_log(units, around - _AROUND, around + _AROUND)
+        if turn == self._turn:
+            self._starting, self._problem = False, problem
+            self.view.following, self._to_place = False, True
+            self._told(lines)
+            self.show()
 
     def _stop(self) -> None:
         self._turn += 1
@@ -150,6 +178,12 @@ class LogScreen(ConsoleScreen):
         self._follow_units(self.console_app.fleet)
 
     def _follow_units(self, fleet: Fleet | None) -> None:
+        if self._mentions:
+            roles = fleet.roles if fleet is not None else ()
+            wanted = tuple(unit for status in roles for unit in followed(fleet, status.role.name))
+            if wanted and wanted != self._followed and self._leaving is None:
+                self._start(wanted)
+            return
         if self._role is None and fleet is not None and not self._own_role:
             known = [status.role.name for status in fleet.roles if units_of(fleet, status.role.name)]
             chosen = self.console_app.chosen_role
@@ -176,6 +210,10 @@ class LogScreen(ConsoleScreen):
         gone, self._gone = self._gone, 0
         names = name_width(self._units) if self.size.width >= 40 and not self._only else 0
         self.view.show(self._store.shown, app.tones, app.glyphs, names, gone, self._store.version)
+        if self._to_place and self._around is not None and self._store.shown:
+            self._to_place = False
+            place = sum(line.at < self._around for line in self._store.shown)
+            self.call_after_refresh(self.view.go_to, place)  # only then it is known how many lines there are
         self._show_title()
         self._show_message()
         self.filter_bar.count(len(self._store.shown), self._store.total, app.tones)
@@ -190,11 +228,15 @@ class LogScreen(ConsoleScreen):
             right.append((f"{glyphs.bad} not followed", "bad"))
         elif self._starting:
             right.append(("asking…" if glyphs.unicode else "asking...", "note"))
+        elif self._around is not None:
+            right.append((f"around {clock_text(self._around)}: G follows", "warn"))
         elif self.view.following:
             right.append(("following", "ok"))
         else:
             right.append((f"{glyphs.down} {grouped(self.view.below)} below: G follows", "warn"))
         left: list[Part] = [("LOG", "head")]
+        if self._mentions:
+            left.append((f"  everything that mentions {safe(self._mentions, 40)}", "head"))
         if self._role is not None:
             left += [(f" of {safe(self._role, 24)}  ", "head"), ("all", "dim" if self._only else "sorted")]
             for unit in self._units:
@@ -215,9 +257,11 @@ class LogScreen(ConsoleScreen):
             text = ""
         elif fleet is None:
             text = "asking systemd" + ("…" if app.glyphs.unicode else "...")
-        elif self._role is None:
+        elif self._mentions and not len(self._store):
+            text = f"no unit of a role has logged a line with {self._mentions}"
+        elif self._role is None and not self._mentions:
             text = "no role has a unit, so there is no log to follow"
-        elif not self._units:
+        elif not self._units and not self._mentions:
             text = f"{self._role} has no unit, so it has no log of its own; [ and ] go to other roles"
         elif len(self._store):
             text = "no line matches; Esc ends the filter, Tab goes to another instance"
@@ -267,12 +311,40 @@ class LogScreen(ConsoleScreen):
     def action_follow(self) -> None:
         """The last line, and follow."""
         self.view.following = True
+        if self._around is not None:
+            self._around = None
+            self._store.clear()
+            self.asked_again()
         self._show_lines()
 
     def action_aside(self, by: int) -> None:
         """Read on in long lines, or back."""
         self.view.aside = max(0, self.view.aside + by * _STEP_ASIDE)
         self.view.refresh()
+
+    def action_export(self) -> None:
+        """Write the lines that are shown to a file of mode 0600; secrets are masked."""
+        from console.tui.screens.ask import FileScreen
+
+        lines = list(self._store.shown)
+        name = re.sub(r"[^\w.-]", "-", self._mentions or self._only or self._role or "log")
+        path = f"~/worktop-{name}-{datetime.fromtimestamp(self.console_app.clock(), UTC):%Y%m%dT%H%M%SZ}.log"
+
+        def take(answer: str | None) -> None:
+            if answer is not None:
+                self._write(answer, lines)
+
+        self.app.push_screen(FileScreen(f"{grouped(len(lines))} lines to a file, secrets masked", path), take)
+
+    def _write(self, named: str, lines: list[LogLine]) -> None:
+        try:
+            path = Path(named).expanduser()
+            write_new(path, "\n".join(map(record_text, lines)))
+        except (OSError, RuntimeError) as error:
+            why = "there is such a file already" if isinstance(error, FileExistsError) else str(error)
+            self.console_app.tell(f"nothing was written to {named}: {why}")
+            return
+        self.notify(safe(f"{grouped(len(lines))} lines written to {path}", 200), markup=False, timeout=5)
 
     def action_instance(self, by: int) -> None:
         """Only the next or previous instance; all after the last."""

@@ -14,6 +14,7 @@ from console.view.audit import STATE_TONES, result_sections
 from console.view.cells import Part, safe
 from console.view.offers import Offer, choice_offer, undo_offer
 from console.view.sections import Section
+from console.view.unit_offers import suggestion_offer
 
 
 class ResultScreen(DetailScreen):
@@ -43,7 +44,17 @@ class ResultScreen(DetailScreen):
         commands = dict.fromkeys(choice for blocked in outcome.blocked for choice in blocked.choices)
         choices = tuple(offer for command in commands if (offer := choice_offer(command)) is not None)
         undo = (undo_offer(outcome.plan, self._result.plan.title),) if outcome.undo else ()
-        return (*undo, *choices)
+        return (*self._suggested(), *undo, *choices)
+
+    def _suggested(self) -> tuple[Offer, ...]:
+        outcome = self._result.outcome
+        suggestions = outcome.next if outcome is not None else ()
+        return tuple(suggestion_offer(number, suggestion) for number, suggestion in enumerate(suggestions, 1))
+
+    def action_next_step(self) -> None:
+        """The plan of what is proposed to be done next."""
+        if suggested := self._suggested():
+            self.console_app.desk.open(suggested[0])
 
     def selection_text(self) -> str:
         return safe(self._result.plan.title, 60)

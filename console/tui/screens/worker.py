@@ -15,6 +15,7 @@ from console.view.headline import clock_text
 from console.view.listing import look_of
 from console.view.offers import Offer, find_role, worker_offers
 from console.view.sections import Section
+from console.view.unit_offers import unit_offers
 from console.view.worker import worker_sections, worker_title
 from console.view.workers import Item, worker_items
 
@@ -22,8 +23,8 @@ from console.view.workers import Item, worker_items
 class WorkerScreen(DetailScreen):
     """Follows the worker by its identity; when it is gone the screen keeps what it was, and says so."""
 
-    SCOPES: ClassVar[tuple[Scope, ...]] = (*DETAIL_SCOPES, "worker", "acts")
-    BINDINGS: ClassVar[list[BindingType]] = [*DETAIL_BINDINGS, *bindings("worker", "acts")]
+    SCOPES: ClassVar[tuple[Scope, ...]] = (*DETAIL_SCOPES, "worker", "acts", "units")
+    BINDINGS: ClassVar[list[BindingType]] = [*DETAIL_BINDINGS, *bindings("worker", "acts", "units")]
 
     def __init__(self, item: Item) -> None:
         super().__init__()
@@ -65,7 +66,8 @@ class WorkerScreen(DetailScreen):
         return safe(f"{self._item.worker.role} {self._item.worker.name}", 60)
 
     def offers(self) -> tuple[Offer, ...]:
-        return worker_offers(self._item.claims, find_role(self.console_app.fleet, self._item.worker.role))
+        status = find_role(self.console_app.fleet, self._item.worker.role)
+        return (*unit_offers([self._item.worker], status), *worker_offers(self._item.claims, status))
 
     def action_diagnose(self) -> None:
         """What is wrong with it."""

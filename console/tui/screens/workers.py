@@ -14,14 +14,15 @@ from console.view.cells import Part, safe
 from console.view.headline import notices
 from console.view.listing import ListColumn, Look
 from console.view.offers import Offer, find_role, worker_offers
+from console.view.unit_offers import unit_offers
 from console.view.workers import COLUMNS, OF_ONE_ROLE, Item, summary_parts, worker_items
 
 
 class WorkersScreen(ListScreen[Item]):
     """The workers of one role, or of all."""
 
-    SCOPES: ClassVar[tuple[Scope, ...]] = (*LIST_SCOPES, "workers", "acts")
-    BINDINGS: ClassVar[list[BindingType]] = [*LIST_BINDINGS, *bindings("workers", "acts")]
+    SCOPES: ClassVar[tuple[Scope, ...]] = (*LIST_SCOPES, "workers", "acts", "units")
+    BINDINGS: ClassVar[list[BindingType]] = [*LIST_BINDINGS, *bindings("workers", "acts", "units")]
 
     def __init__(self, role: str | None = None) -> None:
         super().__init__()
@@ -53,7 +54,9 @@ class WorkersScreen(ListScreen[Item]):
         roles = {item.worker.role for item in self.selection}
         name = next(iter(roles)) if len(roles) == 1 else self._role
         claims = [claim for item in self.selection for claim in item.claims]
-        return worker_offers(claims, find_role(self.shown_fleet, name))
+        status = find_role(self.shown_fleet, name)
+        workers = [item.worker for item in self.selection]
+        return (*unit_offers(workers, status), *worker_offers(claims, status))
 
     def role_in_hand(self) -> str | None:
         current = self.current

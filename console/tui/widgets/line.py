@@ -84,6 +84,7 @@ def changed_region(y: int, old: tuple[Part, ...], new: tuple[Part, ...]) -> Regi
 
 _TIGHT = 100  # narrower than this the screens of the footer stand close: 1Fleet 2Workers
 _KEYS_ONLY = 70  # and narrower than this they are left out
+_KEYS_FIRST: dict[Scope, int] = {"wizard": 150}  # where its own keys are needed more: narrower than this
 
 
 class KeyLine(Line):
@@ -125,7 +126,8 @@ def keys_parts(
     scopes: tuple[Scope, ...], width: int, unicode: bool, current: str = ""
 ) -> tuple[tuple[Part, ...], tuple[Span, ...]]:
     """The screens, keys and labels that fit into `width` columns, and where they stand."""
-    screens = screen_parts(width, current) if width >= _KEYS_ONLY and "console" in scopes else []
+    least = max(_KEYS_FIRST.get(scope, _KEYS_ONLY) for scope in scopes)
+    screens = screen_parts(width, current) if width >= least and "console" in scopes else []
     entries: list[tuple[str, str, str]] = []
     room = width - sum(len(f"{key}{label}{gap}") for key, label, gap, _ in screens)
     names = {screen.key for screen in SCREENS}
@@ -160,9 +162,15 @@ def keys_parts(
 
 def screen_parts(width: int, current: str) -> list[tuple[str, str, str, bool]]:
     """Key, label, gap after it, and whether it is the one shown, of each screen."""
-    between = "" if width < _TIGHT else " "
+    narrow = width < _TIGHT
+    between = "" if narrow else " "
     last = len(SCREENS) - 1
     return [
-        (screen.key, f"{between}{screen.title}", ("" if number == last else " " + between), screen.name == current)
+        (
+            screen.key,
+            f"{between}{screen.label(narrow)}",
+            "" if number == last else " " + between,
+            screen.name == current,
+        )
         for number, screen in enumerate(SCREENS)
     ]

@@ -75,6 +75,11 @@ class LogView(ScrollView, can_focus=True):
             self.following = False
         self.scroll_to(y=max(0, self.scroll_y + lines), animate=False, immediate=True)
 
+    def go_to(self, line: int) -> None:
+        """Have the line in the middle of what is seen; following ends."""
+        self.following = False
+        self.scroll_to(y=max(0, line - self.size.height // 2), animate=False, immediate=True)
+
     def render_line(self, y: int) -> Strip:
         base, width = self.rich_style, self.size.width
         index = int(self.scroll_y) + y

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _REVERSED = Style(reverse=True)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def offset(x: int, y: int) -> Style:
     """Says that a segment begins with character `x` of line `y`."""
     return Style.from_meta({"offset": (x, y)})

@@ -32,10 +32,12 @@ from console.view.cells import Cell, Column, Grid, Tone
 class _CellText(Text):
     """A cell's text that knows its row, so that DataTable.sort can order rows by key."""
 
-    row: str = ""
+    __slots__ = ("row",)  # thousands of them are kept
+
+    row: str
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def _place(row: int, column: int, x: int, line: int, outside: bool = False) -> Style:
     """What DataTable looks for where the mouse is; and Textual, to select text: character `x` of the line."""
     place: dict[str, object] = {"row": row, "column": column, "offset": (x, line)}

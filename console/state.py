@@ -1,7 +1,8 @@
-"""Where worktop keeps what must outlive it: the journal of changed rows and the audit."""
+"""Where worktop keeps what must outlive it: the journal of changes, the audit, copies of files that were replaced."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from collections.abc import Mapping
@@ -86,6 +87,28 @@ def append_only(path: Path, *, new: bool = False) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def is_held(path: Path) -> bool:
+    """Whether another process holds the file (flock, exclusive) at this moment; one that is not there is not held."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write the text, and a line end, to a file of mode 0600 that was not there before. OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+        file.write(text + "\n")
 
 
 def write_all(descriptor: int, data: bytes) -> None:

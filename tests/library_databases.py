@@ -65,3 +65,9 @@ def workers(tmp_path: Path) -> Iterator[Callable[[Callable[..., Worker]], Callab
     yield of
     for worker in started:
         worker.kill()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """Jobs that wait for it end when it is touched."""
+    return tmp_path / "gate"

@@ -1,0 +1,1 @@
+"""What the steps of a plan do, one module for each kind."""

@@ -1,0 +1,118 @@
+"""A run of a playbook that is stopped by a kill -9 at a chosen write of its journal. Runs inside a demo host.
+
+    python -m tests.bench.playbook_driver run|resume|rollback PLAYBOOK [NAME=VALUE ...] [--die N] [--victim WHO]
+
+Points are counted from 1: before and after each line that the journal of the run writes. With --victim agent the host
+agent is killed at point N, and this process two points later. It prints each step's end and, last, how many points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+
+from console import config
+from console.errors import WorktopError
+from console.fleet.plan import Plan, Question
+from console.playbook.desk import Playbooks
+from console.playbook.engine import Run
+from console.wiring import Sources
+
+
+class Points:
+    """Kills at the point that was asked for."""
+
+    def __init__(self, sources: Sources, die: int, victim: str) -> None:
+        self._sources = sources
+        self._die = die
+        self._victim = victim
+        self.seen = 0
+
+    def at(self, point: str) -> None:
+        self.seen += 1
+        if not self._die:
+            return
+        if self.seen == self._die and self._victim in ("agent", "both"):
+            agent = self._sources.host.process
+            if agent is not None:
+                os.kill(agent.pid, signal.SIGKILL)
+        last = self._die + (2 if self._victim == "agent" else 0)
+        if self.seen >= last:
+            print(f"killed {point} ({self._victim})", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def typed(plan: Plan | None) -> str:
+    return plan.consent.word if plan is not None and plan.consent.kind == "typed" else ""
+
+
+async def agrees(plan: Plan) -> tuple[bool, str]:
+    return True, typed(plan)
+
+
+async def no(question: Question) -> bool:
+    return False
+
+
+async def ahead(run: Run, until: int) -> int:
+    while (step := run.step) is not None and not (until and step.number >= until):
+        view = await run.show()
+        if not view.may_go:
+            print(f"{step.number} refused: {view.problem}")
+            return 1
+        plan = view.shown.plan if view.shown is not None else None
+        end = await run.go(view, typed=typed(plan), on_agree=agrees, on_question=no)
+        print(f"{end.number} {end.state}: {end.text}", flush=True)
+        if end.state not in ("done", "skipped"):
+            return 1
+    return 0
+
+
+async def back(run: Run) -> int:
+    while run.status.state == "open" or run.status.state == "done":
+        view = await run.show_back()
+        word = next((typed(plan) for plan in view.plans if typed(plan)), "")
+        end = await run.back(view, typed=word, on_question=no)
+        print(f"{end.number} {end.state}: {end.text}", flush=True)
+        if end.state != "undone":
+            return 1
+    return 0
+
+
+async def main(asked: argparse.Namespace) -> int:
+    found = config.load()
+    sources = Sources(found, interval=0.5)
+    points = Points(sources, asked.die, asked.victim)
+    try:
+        await sources.host.ready(20.0)
+        books = Playbooks(sources.actions, found, sources.host, sources.queue, at=points.at)
+        values = dict(pair.split("=", 1) for pair in asked.values)
+        if asked.what == "run":
+            run = await books.start(asked.playbook, {**values})
+        else:
+            run = await books.resume(asked.playbook)
+        try:
+            return await back(run) if asked.what == "rollback" else await ahead(run, asked.until)
+        finally:
+            run.close()
+    except WorktopError as error:
+        print(f"refused: {error.problem.line()}")
+        return 2
+    finally:
+        await sources.stop()
+        print(f"points {points.seen}")
+
+
+if __name__ == "__main__":
+    print(f"pid {os.getpid()}", flush=True)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=("run", "resume", "rollback"))
+    parser.add_argument("playbook")
+    parser.add_argument("values", nargs="*")
+    parser.add_argument("--die", type=int, default=0)
+    parser.add_argument("--victim", default="console", choices=("console", "agent", "both"))
+    parser.add_argument("--until", type=int, default=0)
+    sys.exit(asyncio.run(main(parser.parse_args())))

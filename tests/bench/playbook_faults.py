@@ -1,0 +1,233 @@
+"""The faults a migration must survive, each on the reports of a demo host, and what came of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from console.demo import fleet
+from tests.bench.ledger import CRONTAB, begin_ledger, crontab, rows, worktop
+from tests.conftest import DemoHost
+
+BOOK = "cron-launcher-to-systemd"
+VALUES = ("role=reports", "entry=deploy:4", "watch=2s", "tick_at_most=3s", "timeout=60s")
+ROLE = "reports"
+UNIT = "reports-worker@.service"
+DROP_IN = f"/etc/systemd/system/{UNIT}.d/zz-fault.conf"
+MOST = 400  # kills of one pass
+POINTS = {"every": (1, 2), "spread": (1, 2, 5, 3, 7, 4)}  # how many points after the last kill the next one comes
+QUIET_TICK, CANARY, SWAP, JOBS = 5, 6, 8, 9  # numbers of steps
+REST = ("--set", "watch=2s", "--set", "tick_at_most=3s", "--set", "timeout=5s")
+
+
+class Result(NamedTuple):
+    fault: str
+    came: str
+    crontab: str
+    rows: str
+
+
+class Bench:
+    def __init__(self, host: DemoHost, logs: Path, points: str) -> None:
+        self.host = host
+        self.points = points
+        self.log = (logs / "faults.log").open("a")
+
+    def drive(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        python = f"/{fleet.TOOLS}/python"
+        done = self.host.run([python, "-m", "tests.bench.playbook_driver", *arguments], check=False, timeout=900.0)
+        self.log.write(f"$ {' '.join(arguments)}\n{done.stdout}{done.stderr}\n")
+        self.log.flush()
+        return done
+
+    def until(self, step: int) -> str:
+        return self.said(self.drive("run", BOOK, *VALUES, "--until", str(step)))
+
+    def resume(self) -> str:
+        return self.said(self.drive("resume", ROLE))
+
+    def back(self) -> str:
+        return self.said(self.drive("rollback", ROLE))
+
+    def said(self, done: subprocess.CompletedProcess[str]) -> str:
+        lines = [line for line in done.stdout.splitlines() if line and not line.startswith(("points", "pid "))]
+        return f"exit {done.returncode}: {lines[-1] if lines else done.stderr.strip()[-200:]}"
+
+    def reload(self) -> None:
+        self.host.run(["systemctl", "daemon-reload"])
+
+    def drop_in(self, text: str) -> None:
+        self.host.run(["sh", "-c", f"mkdir -p {Path(DROP_IN).parent}; cat > {DROP_IN}"], input=text)
+        self.reload()
+
+    def no_drop_in(self) -> None:
+        self.host.run(["rm", "-f", DROP_IN])
+        self.reload()
+
+    def units_up(self) -> int:
+        listed = self.host.run(["systemctl", "list-units", "--no-legend", "--state=active", "reports-worker@*"])
+        return len(listed.stdout.splitlines())
+
+
+# --- kill -9 ---------------------------------------------------------------------------------------------------------
+
+
+def killed(bench: Bench, victim: str) -> str:
+    """Before and after writes of the journal, on the way to the end and on the way back."""
+    points, kills = POINTS[bench.points], [0, 0]
+    for place, command in enumerate((("run", BOOK, *VALUES), ("rollback", ROLE))):
+        for turn in range(MOST):
+            done = bench.drive(*command, "--die", str(points[turn % len(points)]), "--victim", victim)
+            if "killed " not in done.stdout:
+                break
+            kills[place] += 1
+        if done.returncode and not (place and "it is over: rolled-back" in done.stdout):
+            return f"{kills[0]} + {kills[1]} kills, then {bench.said(done)}"
+    return f"{kills[0]} kills on the way to the end, {kills[1]} on the way back; both ways went to their end"
+
+
+# --- others ----------------------------------------------------------------------------------------------------------
+
+
+def edited_meanwhile(bench: Bench) -> str:
+    told = bench.until(QUIET_TICK)
+    bench.host.run(["sh", "-c", f"echo '# added by somebody' >> {CRONTAB}; touch {Path(CRONTAB).parent}"])
+    ahead, back = bench.resume(), bench.back()
+    kept = "# added by somebody" in crontab(bench.host)
+    bench.host.run(["sed", "-i", "/# added by somebody/d", CRONTAB])
+    return f"until the tick {told}; on {ahead}; back {back}; the other's line is {'kept' if kept else 'LOST'}"
+
+
+def put_back_by_management(bench: Bench) -> str:
+    bench.until(QUIET_TICK)
+    bench.host.run(["sed", "-i", "s/^# disabled by worktop [^:]*: //", CRONTAB])
+    ahead, back = bench.resume(), bench.back()
+    return f"{ahead}; back {back}"
+
+
+def canary_crashes(bench: Bench) -> str:
+    bench.until(CANARY)
+    bench.drop_in("[Service]\nExecStart=\nExecStart=/bin/false\n")
+    ahead = bench.resume()
+    bench.no_drop_in()
+    return f"{ahead}; back {bench.back()}; {bench.units_up()} units up"
+
+
+def out_of_memory(bench: Bench) -> str:
+    bench.until(CANARY)
+    bench.drop_in("[Service]\nMemoryMax=6M\n")
+    ahead = bench.resume()
+    bench.no_drop_in()
+    return f"{ahead}; back {bench.back()}; {bench.units_up()} units up"
+
+
+def stray(bench: Bench, program: str) -> None:
+    """An old worker that cron would have left behind: a process of deploy that no unit runs."""
+    bench.host.run(["sh", "-c", 'setsid sh -c "$0" </dev/null >/dev/null 2>&1 &', program], user="deploy")
+    time.sleep(1)
+
+
+def ignores_sigterm(bench: Bench) -> str:
+    bench.until(SWAP)
+    code = "import signal,time; signal.signal(15, signal.SIG_IGN); time.sleep(900)"
+    stray(bench, f"exec python3 -c '{code}' worker --role reports")
+    ahead = bench.said(bench.drive("resume", ROLE))
+    killed_too = worktop(bench.host, "resume", ROLE, "--yes", "--kill").returncode
+    return f"without agreeing to a kill {ahead}; with it exit {killed_too}; back {bench.back()}"
+
+
+def parent_respawns(bench: Bench) -> str:
+    bench.until(SWAP)
+    stray(bench, "while :; do python3 -c 'import time; time.sleep(900)' worker --role reports; done")
+    ahead = bench.resume()
+    left = bench.host.run(["pgrep", "-f", "sleep.900. worker --role reports"], check=False).stdout.split()
+    back = bench.back()
+    for pid in left:
+        bench.host.run(["kill", "-9", pid], check=False)
+    return f"{ahead}; {len(left)} of it left; back {back}"
+
+
+def disk_full(bench: Bench) -> str:
+    """The folder of worktop's journals has no room: at the start, and in the middle."""
+    bench.until(CANARY)
+    bench.host.run(["sh", "-c", "cp -a /var/lib/worktop /root/kept; mount -t tmpfs -o size=4m tmpfs /var/lib/worktop"])
+    bench.host.run(["sh", "-c", "cp -a /root/kept/. /var/lib/worktop; cat /dev/zero > /var/lib/worktop/full || true"])
+    ahead = bench.resume()
+    bench.host.run(["rm", "/var/lib/worktop/full"])
+    after = bench.resume()
+    back = bench.back()
+    bench.host.run(["sh", "-c", "cp -a /var/lib/worktop/. /root/kept; umount /var/lib/worktop"])
+    bench.host.run(["sh", "-c", "cp -a /root/kept/. /var/lib/worktop; rm -r /root/kept"])
+    return f"{ahead}; with room again {after}; back {back}"
+
+
+def no_rights(bench: Bench) -> str:
+    """As deploy, who may not write unit files."""
+    done = bench.host.run(
+        [bench.host.worktop, "playbook", "run", BOOK, "--role", "reports", "--entry", "deploy:4", "--yes", *REST],
+        user="deploy", check=False, timeout=300,
+    )  # fmt: skip
+    said = (done.stdout + done.stderr).strip().splitlines()
+    refused = next((line.strip() for line in said if "may not" in line), said[-1] if said else "")
+    back = bench.host.run(
+        [bench.host.worktop, "playbook", "rollback", ROLE, "--yes"], user="deploy", check=False, timeout=300
+    )
+    return f"exit {done.returncode}: {refused[:160]}; back exit {back.returncode}"
+
+
+def started_twice(bench: Bench) -> str:
+    python = f"/{fleet.TOOLS}/python"
+    first = bench.host.popen(
+        [python, "-m", "tests.bench.playbook_driver", "run", BOOK, *VALUES[:-2], "tick_at_most=40s"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert first.stdout is not None
+    pid = next(first.stdout).split()[1]
+    next(line for line in first.stdout if line.startswith("4 "))  # the line is retired, the tick is waited for
+    second = bench.drive("run", BOOK, *VALUES)
+    bench.host.run(["kill", "-9", pid])
+    first.wait()
+    return f"the second {bench.said(second)}; back {bench.back()}"
+
+
+FAULTS: dict[str, Callable[[Bench], str]] = {
+    "crontab edited by somebody else meanwhile": edited_meanwhile,
+    "configuration management puts the line back": put_back_by_management,
+    "the canary crashes": canary_crashes,
+    "the new unit runs out of memory": out_of_memory,
+    "an old worker ignores SIGTERM": ignores_sigterm,
+    "an old parent starts its child again": parent_respawns,
+    "disk full while writing": disk_full,
+    "no rights for one step": no_rights,
+    "the playbook is started twice": started_twice,
+    "kill -9 of the console": lambda bench: killed(bench, "console"),
+    "kill -9 of the agent": lambda bench: killed(bench, "agent"),
+    "kill -9 of both": lambda bench: killed(bench, "both"),
+}
+
+
+def run(host: DemoHost, logs: Path, only: list[str], points: str) -> list[Result]:
+    bench, results = Bench(host, logs, points), []
+    for fault, inject in FAULTS.items():
+        if only and not any(each in fault for each in only):
+            continue
+        begin_ledger(host)
+        before, began = crontab(host), time.monotonic()
+        try:
+            came = inject(bench)
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            came = f"THE BENCH FAILED: {str(error).splitlines()[0]}"
+        same = "the same" if crontab(host) == before else "DIFFERS"
+        counted = rows(host)
+        results.append(Result(fault, f"{came} ({time.monotonic() - began:.0f} s)", same, counted.told))
+        print(table(results[-1:]), file=sys.stderr)
+    return results
+
+
+def table(results: list[Result]) -> str:
+    head = "| fault | what came of it | crontab afterwards | rows |"
+    return "\n".join([head, "|---|---|---|---|", *(f"| {' | '.join(result)} |" for result in results)])

@@ -1,0 +1,203 @@
+"""Every playbook followed to its end and taken back, and the faults of a migration, on booted demo hosts.
+
+    python -m tests.bench.playbooks [--faults] [--points every|spread] [--only NAME ...]
+
+prints a Markdown table of what was measured. Rows are counted by a trigger of the database that notes each change of a
+status, so that a job that is lost or ends twice shows. A full run takes about half an hour; nothing is asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from console.demo import host as demo_host
+from console.demo import state
+from console.playbook.library import shipped
+from tests.bench import playbook_faults
+from tests.bench.ledger import CRONTAB, begin_ledger, crontab, rows, worktop
+from tests.conftest import DemoHost
+
+CONFIG = "/etc/worktop/worktop.toml"
+SUPERVISORD = """\
+[unix_http_server]
+file=/run/supervisor.sock
+[supervisord]
+logfile=/var/log/supervisord.log
+pidfile=/run/supervisord.pid
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
+[supervisorctl]
+serverurl=unix:///run/supervisor.sock
+[program:webhooks]
+command=/usr/local/bin/worktop worker --role webhooks --handlers console.demo.handlers:HANDLERS --lease 30
+user=deploy
+environment=HOME="/home/deploy",USER="deploy"
+stopwaitsecs=60
+"""
+
+
+class Case(NamedTuple):
+    name: str
+    values: tuple[str, ...]
+    prepare: Callable[[DemoHost], None] = lambda host: None
+    mend: Callable[[DemoHost], None] | None = None  # what a person does when a step waits for them; then it goes on
+    clean: Callable[[DemoHost], None] = lambda host: None
+
+
+class Result(NamedTuple):
+    name: str
+    ahead: str
+    back: str
+    same: str
+    rows: str
+
+
+# --- the playbooks ---------------------------------------------------------------------------------------------------
+
+
+def mend_thumbnails(host: DemoHost) -> None:
+    """What ends @2 is a wrong number in its settings."""
+    host.run(["sed", "-i", "s/^QUALITY=.*/QUALITY=80/", "/srv/thumbnails/env/2"])
+    host.run(["sed", "-i", "/^CACHE_MB/d", "/srv/thumbnails/env/3"])
+    host.run(["sh", "-c", "grep -q BUCKET /srv/thumbnails/env/4 || echo BUCKET=media >> /srv/thumbnails/env/4"])
+
+
+def name_the_unit(role: str, unit: str) -> Callable[[DemoHost], None]:
+    def mend(host: DemoHost) -> None:
+        host.run(["sed", "-i", f'/^\\[roles.{role}\\]/a unit = "{unit}"', CONFIG])
+
+    return mend
+
+
+def forget_the_unit(unit: str) -> Callable[[DemoHost], None]:
+    def clean(host: DemoHost) -> None:
+        host.run(["sed", "-i", f'/^unit = "{unit}"/d', CONFIG])
+
+    return clean
+
+
+def every_minute(host: DemoHost) -> None:
+    line = "* * * * * /usr/bin/touch /home/deploy/ticked"
+    host.run(["sh", "-c", f"echo '{line}' >> {CRONTAB}; touch {Path(CRONTAB).parent}"])
+
+
+def no_more_every_minute(host: DemoHost) -> None:
+    host.run(["sed", "-i", "/ticked/d", CRONTAB])
+
+
+def supervise(host: DemoHost) -> None:
+    """A real supervisord, as pip installs it, runs webhooks; the watchdog line of cron does not."""
+    host.run(["sed", "-i", "/webhooks-worker/s/^/#/", CRONTAB])
+    host.run(
+        ["sh", "-c", f"mkdir -p /etc/supervisor/conf.d; cat > /etc/supervisor/supervisord.conf <<'E'\n{SUPERVISORD}E"]
+    )
+    for name in ("supervisord", "supervisorctl"):
+        host.run(["ln", "-sf", str(Path(sys.executable).parent / name), f"/usr/local/bin/{name}"])
+    host.run(["systemd-run", "--unit=supervisord", "/usr/local/bin/supervisord", "-n"])
+    time.sleep(5)  # startsecs of its program
+
+
+def retire_the_section(host: DemoHost) -> None:
+    """What the playbook asks a person for: the unit in worktop.toml, and later no section that starts by itself."""
+    name_the_unit("webhooks", "webhooks@.service")(host)
+    host.run(["sed", "-i", "/^.program:webhooks/a autostart=false", "/etc/supervisor/supervisord.conf"])
+
+
+CASES = (
+    Case("stuck-jobs-after-a-crash", ("--role", "webhooks")),
+    Case("hung-worker", ("--role", "exports")),
+    Case("crash-loop", ("--role", "thumbnails", "--set", "watch=10s"), prepare=mend_thumbnails),
+    Case("memory-budget", ("--role", "mail", "--set", "watch=10s")),
+    Case("scale-up-safely", ("--role", "mail", "--set", "count=5", "--set", "watch=10s")),
+    Case("frequent-cron-to-worker-or-timer", ("--entry", "deploy:8"), prepare=every_minute, clean=no_more_every_minute),
+    Case("cron-launcher-to-systemd", ("--role", "reports", "--entry", "deploy:4")),
+    Case("two-owners-of-one-role", ("--role", "reports", "--entry", "deploy:4")),
+    Case(
+        "watchdog-line-to-systemd",
+        ("--role", "webhooks", "--entry", "deploy:6", "--set", "count=2"),
+        mend=name_the_unit("webhooks", "webhooks@.service"),
+        clean=forget_the_unit("webhooks@.service"),
+    ),
+    Case(
+        "supervisord-program-to-systemd",
+        ("--role", "webhooks", "--entry", "supervisord:webhooks"),
+        prepare=supervise,
+        mend=retire_the_section,
+    ),
+)
+
+
+def follow(host: DemoHost, case: Case, log: Path) -> Result:
+    """To its end, and back."""
+    case.prepare(host)
+    begin_ledger(host)
+    tab = crontab(host)
+    began = time.monotonic()
+    with log.open("w") as written:
+        done = worktop(host, "run", case.name, *case.values, "--yes")
+        written.write(done.stdout + done.stderr)
+        if done.returncode and case.mend is not None:
+            case.mend(host)
+            done = worktop(host, "resume", case.name, "--yes")
+            written.write(done.stdout + done.stderr)
+        ahead = f"exit {done.returncode} after {time.monotonic() - began:.0f} s"
+        role = case.values[1] if case.values[0] == "--role" else ""
+        between = rows(host, role)
+        began = time.monotonic()
+        undone = worktop(host, "rollback", case.name, "--yes")
+        written.write(undone.stdout + undone.stderr)
+    back = f"exit {undone.returncode} after {time.monotonic() - began:.0f} s"
+    same = "the same" if crontab(host) == tab else "DIFFERS"
+    case.clean(host)
+    after = rows(host, role)
+    return Result(case.name, ahead, back, same, f"{after.told} ({between.stuck} at its end)")
+
+
+def table(results: list[Result]) -> str:
+    head = "| playbook | to its end | taken back | crontab | rows |"
+    lines = [f"| {' | '.join(result)} |" for result in results]
+    return "\n".join([head, "|---|---|---|---|---|", *lines])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--faults", action="store_true")
+    parser.add_argument("--points", choices=tuple(playbook_faults.POINTS), default="every", help="where it is killed")
+    parser.add_argument("--host", help="a kept demo host, instead of one of its own")
+    parser.add_argument("--logs", type=Path, default=Path("playbook-logs"))
+    asked = parser.parse_args()
+    asked.logs.mkdir(parents=True, exist_ok=True)
+    known = {path.stem for path in shipped().glob("*-*.md")}
+    chosen = [case for case in CASES if not asked.only or case.name in asked.only]
+    print(f"{len(known)} playbooks are shipped, {len(chosen)} are followed", file=sys.stderr)
+    booted = None if asked.host else demo_host.boot(f"playbooks-{os.getpid()}")
+    try:
+        kept = state.running(asked.host) if asked.host else None
+        running = booted.host if booted is not None else kept
+        if running is None:
+            print(f"no demo host {asked.host} is running", file=sys.stderr)
+            return 2
+        host = DemoHost(running)
+        if asked.faults:
+            print(playbook_faults.table(playbook_faults.run(host, asked.logs, asked.only, asked.points)))
+        else:
+            results = []
+            for case in chosen:
+                results.append(follow(host, case, asked.logs / f"{case.name}.log"))
+                print(table(results[-1:]), file=sys.stderr)
+            print(table(results))
+    finally:
+        if booted is not None:
+            booted.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
