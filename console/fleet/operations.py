@@ -86,6 +86,7 @@ class FileRead(Value, frozen=True, kw_only=True):
     mode: int = 0o644  # permission bits
     uid: int = -1
     gid: int = -1
+    changed: float | None = None  # when its content was written, epoch seconds of the host; None without content
     problem: str = ""  # why it could not be read: a clause
 
 

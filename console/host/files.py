@@ -176,7 +176,9 @@ def _read(folder: int, place: Place, path: str) -> FileRead:
         os.close(handle)
     if len(content) > LONGEST:
         return FileRead(path=path, mode=mode, uid=uid, gid=gid, problem=f"it is longer than {LONGEST} bytes")
-    return FileRead(path=path, content=content, sha256=digest(content), mode=mode, uid=uid, gid=gid)
+    return FileRead(
+        path=path, content=content, sha256=digest(content), mode=mode, uid=uid, gid=gid, changed=found.st_mtime
+    )
 
 
 def _unchanged(folder: int, place: Place, path: str, expected: str, what: str) -> FileRead:

@@ -6,7 +6,7 @@ from console.playbook.actions.examine import EXAMINE
 from console.playbook.actions.lines import LINE
 from console.playbook.actions.plain import NOTE, REPORT
 from console.playbook.actions.survey import SURVEY
-from console.playbook.actions.swapping import CANARY, PUT_BACK, RENEW, SWAP
+from console.playbook.actions.swapping import CANARY, RENEW, SWAP
 from console.playbook.actions.timers import TIMER
 from console.playbook.actions.unit_files import INSTALL
 from console.playbook.actions.workers import DRAIN, LIMITS, RECLAIM, SCALE, UNITS
@@ -26,7 +26,7 @@ from console.playbook.checks.workers import (
 from console.playbook.kinds import Registry
 
 ACTIONS = (
-    NOTE, REPORT, SURVEY, EXAMINE, LINE, INSTALL, TIMER, CANARY, SWAP, RENEW, PUT_BACK, UNITS, SCALE, DRAIN, RECLAIM,
+    NOTE, REPORT, SURVEY, EXAMINE, LINE, INSTALL, TIMER, CANARY, SWAP, RENEW, UNITS, SCALE, DRAIN, RECLAIM,
     LIMITS,
 )  # fmt: skip
 CHECKS = (

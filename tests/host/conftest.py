@@ -34,5 +34,6 @@ def templates(demo_host: DemoHost) -> Iterator[Template]:
     finally:
         for name in made:
             units, files = f"'{name}@*'", f"/run/systemd/system/{name}@.service"
-            gone = f"systemctl stop {units}; systemctl reset-failed {units}; rm -rf {files} {files}.d; systemctl daemon-reload"
+            gone = f"systemctl stop {units}; systemctl reset-failed {units}; rm -rf {files} {files}.d"
+            gone += "; systemctl daemon-reload"
             demo_host.run(["sh", "-c", gone], check=False)

@@ -60,7 +60,6 @@ async def _survey(given: Given, inputs: Inputs) -> Shown:
             "instances": count,
             "exclusive": bool(exclusive),
             "legacy": len(outside),
-            "surveyed": given.now(),
         },
     )
 
@@ -141,6 +140,6 @@ SURVEY = Action(
         "count": Input(kind="number", about="how many should run in the end; 0: as many as the launcher starts"),
         "other_origins": Input(kind="truth", about="go on although others start it, too"),
     },
-    finds=("instances", "exclusive", "legacy", "surveyed"),
+    finds=("instances", "exclusive", "legacy"),
     changes=False,
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 
+from console.errors import HostError
 from console.fleet.choices import is_up, to_start
 from console.fleet.model import RoleStatus, Worker
 from console.playbook.actions.workers import legacy
@@ -22,7 +25,7 @@ async def _canary(given: Given, inputs: Inputs) -> Shown:
     up = [worker for worker in status.workers if is_up(worker)]
     if inputs.truth("exclusive") and (outside := legacy(status.workers)):
         return await _drain_one(given, inputs, outside, (f"stop, then start: {len(outside)} old ones end first",))
-    old = _older(given, up)
+    old = await _older(given, up)
     if old:
         plan = await given.actions.plan_units("restart", units=(old[0].key,))
         return Shown(
@@ -93,34 +96,27 @@ async def _drain_one(given: Given, inputs: Inputs, outside: tuple[Worker, ...], 
 
 
 async def _renew(given: Given, inputs: Inputs) -> Shown:
-    """Units that a playbook has started or restarted run what their file says now: the way back from its new text."""
+    """Instances that were started before their unit's file was changed, one after another."""
     status = await given.status(inputs.text("role"))
-    surveyed = float(str(given.values.get("surveyed", 0.0)))
-    since = [
-        worker
-        for worker in status.workers
-        if is_up(worker) and worker.unit is not None and (worker.unit.started or 0.0) > surveyed
-    ]
-    if not since or given.values.get("unit_changed") is not True:
-        return Shown(nothing="no unit runs another text than its file has")
-    return Shown(plan=await given.actions.plan_units("restart", units=tuple(worker.key for worker in since)))
-
-
-def _older(given: Given, up: list[Worker]) -> list[Worker]:
-    """Those that were started before this run has changed their unit."""
-    if given.values.get("unit_changed") is not True:
-        return []
-    surveyed = float(str(given.values.get("surveyed", 0.0)))
-    return [worker for worker in up if worker.unit is not None and (worker.unit.started or 0.0) < surveyed]
-
-
-async def _renew_old(given: Given, inputs: Inputs) -> Shown:
-    """Instances that run since before the unit was changed, one after another."""
-    status = await given.status(inputs.text("role"))
-    old = _older(given, [worker for worker in status.workers if is_up(worker)])
+    old = await _older(given, [worker for worker in status.workers if is_up(worker)])
     if not old:
         return Shown(nothing="every instance runs its unit as it is installed")
     return Shown(plan=await given.actions.plan_units("restart", units=tuple(worker.key for worker in old)))
+
+
+async def _older(given: Given, up: list[Worker]) -> list[Worker]:
+    """Those that run another text than the file of their unit has now."""
+    changed: dict[str, float] = {}
+    for path in {worker.unit.fragment for worker in up if worker.unit is not None}:
+        with contextlib.suppress(HostError):  # no folder of worktop's: nobody has changed it by a playbook
+            changed[path] = (await given.host.read_file(path)).changed or 0.0
+    return [
+        worker
+        for worker in up
+        if worker.unit is not None
+        and worker.unit.started is not None
+        and worker.unit.started < changed.get(worker.unit.fragment, 0.0)
+    ]
 
 
 def _named(status: RoleStatus, key: str) -> Worker | None:
@@ -154,13 +150,7 @@ SWAP = Action(
 )
 RENEW = Action(
     "renew",
-    "instances that run since before their unit was changed are restarted, one after another",
-    _renew_old,
-    {"role": _ROLE},
-)
-PUT_BACK = Action(
-    "put-back",
-    "what a run has started goes on with the unit as it was before: the last step of a way back",
+    "instances that were started before their unit's file was changed are restarted, one after another",
     _renew,
     {"role": _ROLE},
 )

@@ -17,7 +17,7 @@ async def _install(given: Given, inputs: Inputs) -> Shown:
     role = inputs.text("role")
     template = (await given.status(role)).role.template if role else ""
     if template and not inputs.truth("replace") and await installed(given, template):
-        found: Settings = {"unit": template, "unit_changed": False}
+        found: Settings = {"unit": template}
         return Shown(nothing=f"{template} is installed, and is left as it is", found=found)
     listed = one_entry(await given.actions.schedules(), inputs.text("entry"))
     told = (await given.host.translate((listed.name,)))[0]
@@ -36,7 +36,6 @@ async def _install(given: Given, inputs: Inputs) -> Shown:
         evidence=tuple(mask(text) for text in (*(each.text for each in explained.evidence), *explained.warnings)),
         found={
             "unit": unit,
-            "unit_changed": not plan.consent.empty,
             "timers": tuple(name for name, _ in explained.units if name.endswith(".timer")),
         },
         drafts=drafts,
@@ -73,5 +72,5 @@ INSTALL = Action(
         "role": Input(about="whose workers it becomes; without it the entry becomes a service and a timer"),
         "replace": Input(kind="truth", about="also a unit that is installed"),
     },
-    finds=("unit", "unit_changed", "timers"),
+    finds=("unit", "timers"),
 )

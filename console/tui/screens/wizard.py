@@ -80,7 +80,8 @@ class WizardScreen(ConsoleScreen):
         self._back = Asked(self.console_app, self._heard_of_back)
         self._wizard.agreeing = self._agree
         self.set_interval(_EVERY, self._tick)
-        self.watch(self.pager, "scroll_y", self._show_rule, init=False)
+        for part in ("scroll_y", "virtual_size", "container_size"):  # how much lies below: known after a layout only
+            self.watch(self.pager, part, self._show_rule, init=False)
         if self._wizard.moment.status is None:
             self._wizard.look()
 
@@ -119,7 +120,6 @@ class WizardScreen(ConsoleScreen):
             self.pager.scroll_home(animate=False)
         self.stand_lines.show(stands, tones)
         self._show_rule()
-        self.call_after_refresh(self._show_rule)  # only then is it known how much lies below
 
     def _show_rule(self) -> None:
         app, width = self.console_app, self.size.width
