@@ -74,7 +74,7 @@ class Playbooks:
 
     def status(self, name: str, role: str = "") -> RunStatus:
         """Of a run by its id; or of the newest, an open one before all, of a playbook or a role of that name.
-        ConfigError: there is none."""
+        ConfigError: there is none, or several are open."""
         return self._status(self._record(name, role))
 
     # --- runs --------------------------------------------------------------------------------------------------------
@@ -116,8 +116,8 @@ class Playbooks:
             return Run(self._tools, book, written, held.pop_all())
 
     async def resume(self, name: str, role: str = "") -> Run:
-        """Take up a run by its id, or the open one of a playbook or role. ConfigError: there is none. RefusedError:
-        somebody runs it now."""
+        """Take up a run by its id, or the open one of a playbook or role. ConfigError: there is none, or several are.
+        RefusedError: somebody runs it now."""
         record = self._record(name, role)
         head = record.head
         self._may_change(f"run {head.run}")
@@ -165,7 +165,11 @@ class Playbooks:
             if name in (record.head.run, record.head.playbook, record.values.get("role"))
             and (not role or record.values.get("role") == role)
         ]
-        chosen = next((record for record in found if record.end is None), None) or next(iter(found), None)
+        open_ones = [record for record in found if record.end is None]
+        if len(open_ones) > 1:
+            several = ", ".join(f"{one.head.run} ({one.values.get('role') or 'no role'})" for one in open_ones)
+            raise ConfigError(f"run {name}", f"{len(open_ones)} such runs are open: {several}", "name one of them")
+        chosen = next(iter(open_ones or found), None)
         if chosen is None:
             raise journal.unknown(name)
         return chosen

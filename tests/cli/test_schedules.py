@@ -32,6 +32,12 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal in which no column is left out."""
+    monkeypatch.setenv("COLUMNS", "160")
+
+
 def test_the_list_of_another_host(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schedules", "--root", str(root)]) == EXIT_OK
     lines = capsys.readouterr().out.splitlines()

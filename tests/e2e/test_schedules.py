@@ -64,7 +64,7 @@ def test_watchdogs_that_do_not_work_and_the_nightly_job(found: dict[str, dict[st
 
 
 def test_without_rights_the_own_crontab_and_what_is_missing(demo_host: DemoHost) -> None:
-    done = demo_host.run([demo_host.worktop, "schedules"], user="deploy", check=False)
+    done = demo_host.run(["env", "COLUMNS=250", demo_host.worktop, "schedules"], user="deploy", check=False)
     assert done.returncode == EXIT_FAILED
     assert "deploy:4" in done.stdout
     unread = [line for line in done.stdout.splitlines() if "unread" in line]

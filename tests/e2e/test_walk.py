@@ -108,9 +108,8 @@ def shown(terminal: Terminal) -> str | None:
     return None
 
 
-@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (120, 40)])
-def test_every_screen_by_keyboard(demo_host: DemoHost, columns: int, lines: int) -> None:
-    with console(demo_host, columns, lines) as terminal:
+def test_every_screen_by_keyboard(demo_host: DemoHost) -> None:
+    with console(demo_host, 80, 24) as terminal:
         first_data(terminal)
         walk = Walk(demo_host, terminal)
         for screen in SCREENS:

@@ -187,6 +187,19 @@ async def test_what_may_not_be_done(world: World, tmp_path: Path) -> None:
     again.close()
 
 
+async def test_of_two_open_runs_of_a_playbook_one_is_named(world: World, tmp_path: Path) -> None:
+    playbooks = desk(world, tmp_path / "books", MEND.replace("[defaults]", '[needs]\nrole = "whose"\n[defaults]'))
+    runs = []
+    for role in ("letters", "films"):
+        run = await playbooks.start("mend", {"role": role})
+        runs.append(run.status.run)
+        run.close()
+    with pytest.raises(ConfigError, match=r"2 such runs are open: .*\(films\).*\(letters\)"):
+        playbooks.status("mend")
+    assert playbooks.status("mend", "films").run == playbooks.status("films").run == runs[1]
+    assert playbooks.status(runs[0]).run == runs[0]
+
+
 async def test_a_step_that_asks_again_until_nothing_is_left(world: World, tmp_path: Path) -> None:
     before = failed_letters(world)
     run = await desk(world, tmp_path / "books", MEND.replace('"discard"', '"one-by-one"')).start("mend", {})
