@@ -9,8 +9,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from console.demo import enter, fleet, host, state
+
+# Where a property does not say how many examples it wants: the suite has some two hundred of them and a time to keep.
+settings.register_profile(
+    "suite", parent=settings.get_profile("ci" if os.environ.get("CI") == "true" else "default"), max_examples=40
+)
+settings.load_profile("suite")
 
 pytest_plugins = ["tests.postgres", "tests.library_databases"]
 
