@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -31,6 +31,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("host"))
         elif item.get_closest_marker("host"):
             item.add_marker(pytest.mark.xdist_group("boots"))
+
+
+@pytest.fixture
+def figure(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Says a number that a test has measured; all are printed at the end of the run, by whichever process it ran in."""
+    return lambda text: record_property("figure", text)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    reports = [one for every in terminalreporter.stats.values() for one in every if hasattr(one, "user_properties")]
+    figures = [
+        value for one in reports if one.when == "call" for name, value in one.user_properties if name == "figure"
+    ]
+    if figures:
+        terminalreporter.section("figures")
+        for text in sorted(figures):
+            terminalreporter.line(text)
 
 
 class DemoHost:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,9 @@ def differences(case: dict[str, Any], entries: list[dict[str, Any]]) -> list[str
     return [f"{name} {is_!r}\n      instead of {should!r}" for name, (is_, should) in checks.items() if is_ != should]
 
 
-def test_every_case_below_a_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_case_below_a_root(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], figure: Callable[[str], None]
+) -> None:
     wrong: dict[str, list[str]] = {}
     for case in CASES:
         root = tmp_path / case["id"]
@@ -52,6 +55,5 @@ def test_every_case_below_a_root(tmp_path: Path, capsys: pytest.CaptureFixture[s
         found = differences(case, answer(case, root, capsys))
         if found:
             wrong[case["id"]] = found
-    with capsys.disabled():
-        print(f"\ncases below a root: exactly right in {len(CASES) - len(wrong)} of {len(CASES)}")
+    figure(f"cases below a root: exactly right in {len(CASES) - len(wrong)} of {len(CASES)}")
     assert wrong == {}

@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime
 import random
 import time
+from collections.abc import Callable
 from zoneinfo import ZoneInfo
-
-import pytest
 
 from console.host.calendar import Translated, compare, prove
 from console.schedules.expression import FIELDS, CronExpression, parse
@@ -57,22 +56,21 @@ def translated(expression: CronExpression, zone: ZoneInfo) -> Translated:
     return Translated(expression, on_calendar(expression, zone, NOW).lines)
 
 
-async def test_random_expressions_fire_when_cron_fires(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_random_expressions_fire_when_cron_fires(figure: Callable[[str], None]) -> None:
     chance, began = random.Random(20261129), time.monotonic()
     some = [translated(random_expression(chance), UTC) for _ in range(EXPRESSIONS)]
     proofs = await compare(some, UTC, [Window(after=int(NOW), count=INSTANTS)])
     proofs += await prove(some[:200], UTC, NOW)
     different = [(proof.lines, proof.problem, proof.differences[:3]) for proof in proofs if not proof.equal]
-    with capsys.disabled():
-        print(
-            f"\n  schedules: {EXPRESSIONS} random expressions ({sum(one.expression.fires for one in some)} fire), "
-            f"{sum(proof.compared for proof in proofs)} instants of cronsim and systemd-analyze compared: "
-            f"{len(different)} differences ({time.monotonic() - began:.1f} s)"
-        )
+    figure(
+        f"schedules: {EXPRESSIONS} random expressions ({sum(one.expression.fires for one in some)} fire), "
+        f"{sum(proof.compared for proof in proofs)} instants of cronsim and systemd-analyze compared: "
+        f"{len(different)} differences ({time.monotonic() - began:.1f} s)"
+    )
     assert not different, different[:3]
 
 
-async def test_what_differs_when_clocks_change_is_predicted(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_what_differs_when_clocks_change_is_predicted(figure: Callable[[str], None]) -> None:
     chance = random.Random(1129)
     some = [translated(random_expression(chance), BERLIN) for _ in range(100)]
     some += [translated(parse(text), BERLIN) for text in ("30 2 * * *", "*/20 2 * * *", "*/5 * * * *", "0 2 * * sun")]
@@ -85,8 +83,7 @@ async def test_what_differs_when_clocks_change_is_predicted(capsys: pytest.Captu
         told = [each for each in on_calendar(one.expression, BERLIN, NOW).warnings if each.startswith("on ")]
         assert bool(told) == bool(proof.differences), (one, proof.differences, told)
         listed += len(proof.differences)
-    with capsys.disabled():
-        print(f"\n  schedules: {len(some)} through two changes of Berlin's clocks: {listed} differences, all predicted")
+    figure(f"schedules: {len(some)} through two changes of Berlin's clocks: {listed} differences, all predicted")
     assert listed
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
@@ -18,7 +20,7 @@ FOLDER = "/run/generated"
 NOT_HERE = ("is not executable", "Unknown user", "Unknown group", "Failed to resolve user", "does not exist")
 
 
-def test_systemd_has_nothing_to_say_against_them(demo_host: DemoHost, capsys: pytest.CaptureFixture[str]) -> None:
+def test_systemd_has_nothing_to_say_against_them(demo_host: DemoHost, figure: Callable[[str], None]) -> None:
     found = [each for case in CASES for each in answers(case)]
     for case in VARIANTS:
         found += explained(case["crontab"], msgspec.convert(case["source"], Source), case["scripts"])
@@ -37,8 +39,7 @@ def test_systemd_has_nothing_to_say_against_them(demo_host: DemoHost, capsys: py
     wrong = [line for line in said if not any(reason in line for reason in NOT_HERE)]
     assert any("broken.service" in line for line in wrong), "it would not have said anything"
     wrong = [line for line in wrong if "broken.service" not in line and "specifiers" not in line]
-    with capsys.disabled():
-        print(f"\nunits: {len(units) - 1} before systemd-analyze verify, complaints: {len(wrong)}")
+    figure(f"units: {len(units) - 1} before systemd-analyze verify, complaints: {len(wrong)}")
     assert wrong == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +241,7 @@ def crowded(accounts: int, each: int) -> dict[str, str | bytes]:
     return files
 
 
-def test_two_thousand_lines_in_a_second(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_thousand_lines_in_a_second(tmp_path: Path, figure: Callable[[str], None]) -> None:
     root = build(tmp_path, crowded(40, LINES // 40))
     inventories = Inventories(Root(str(root)), None, tuple)
     took: list[float] = []
@@ -250,7 +250,6 @@ def test_two_thousand_lines_in_a_second(tmp_path: Path, capsys: pytest.CaptureFi
         entries = asyncio.run(inventories.read()).entries
         took.append(time.process_time() - started)
         assert len(entries) == LINES
-    with capsys.disabled():
-        print(f"\ninventory: {LINES} lines in {took[0]:.2f} s of CPU, again in {took[1]:.2f} s")
+    figure(f"inventory: {LINES} lines in {took[0]:.2f} s of CPU, again in {took[1]:.2f} s")
     assert took[0] <= SLOWEST * SECONDS
     assert took[1] <= took[0] / 2

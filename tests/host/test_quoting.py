@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+from collections.abc import Callable
 
 import pytest
 
@@ -40,7 +41,7 @@ def content(host: DemoHost, script: str) -> str:
     return subprocess.run(host.exec_argv(["sh", "-c", script]), capture_output=True, check=True).stdout.decode()
 
 
-def test_arguments_and_environment_arrive_as_they_were(demo_host: DemoHost, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_and_environment_arrive_as_they_were(demo_host: DemoHost, figure: Callable[[str], None]) -> None:
     arguments, inline, filed = hostile(1), hostile(2), hostile(3)
     runs = [arguments[place : place + AT_ONCE] for place in range(0, VALUES, AT_ONCE)]
     unit = ["[Service]", "Type=oneshot", f"EnvironmentFile={FOLDER}/values.env"]
@@ -69,6 +70,5 @@ def test_arguments_and_environment_arrive_as_they_were(demo_host: DemoHost, caps
         "Environment=": sum(environment.get(f"INLINE{place}") != value for place, value in enumerate(inline)),
         "EnvironmentFile=": sum(environment.get(f"FILED{place}") != value for place, value in enumerate(filed)),
     }
-    with capsys.disabled():
-        print(f"\nquoting: {VALUES} values each through systemd, differences: {differ}")
+    figure(f"quoting: {VALUES} values each through systemd, differences: {differ}")
     assert not any(differ.values())

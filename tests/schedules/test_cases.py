@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,7 @@ def test_a_crontab_is_what_it_is(case: dict[str, Any]) -> None:
     assert differences(case) == []
 
 
-def test_how_many_are_right(capsys: pytest.CaptureFixture[str]) -> None:
+def test_how_many_are_right(figure: Callable[[str], None]) -> None:
     right = sum(not differences(case) for case in CASES)
-    with capsys.disabled():
-        print(f"\ncases: class, user, workdir, instances, argv and units exactly right in {right} of {len(CASES)}")
+    figure(f"cases: class, user, workdir, instances, argv and units exactly right in {right} of {len(CASES)}")
     assert right == len(CASES)

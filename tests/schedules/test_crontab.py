@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -225,13 +226,12 @@ def told_of(entry: Entry) -> tuple[int, bytes, str, str, tuple[tuple[str, str], 
     return entry.line, entry.raw, entry.expression, entry.command, entry.environment
 
 
-def test_no_byte_is_changed_by_disabling_and_restoring(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_byte_is_changed_by_disabling_and_restoring(figure: Callable[[str], None]) -> None:
     _disable_and_restore()
-    with capsys.disabled():
-        print(
-            f"\n  crontabs: {COUNTED['crontabs']} hostile ones of {COUNTED['lines']} lines disabled and restored: "
-            f"{COUNTED['changed']} changed, {COUNTED['prefixes']} with exactly one prefix"
-        )
+    figure(
+        f"crontabs: {COUNTED['crontabs']} hostile ones of {COUNTED['lines']} lines disabled and restored: "
+        f"{COUNTED['changed']} changed, {COUNTED['prefixes']} with exactly one prefix"
+    )
     assert COUNTED["crontabs"] >= CRONTABS and not COUNTED["changed"] and COUNTED["prefixes"] == COUNTED["crontabs"]
 
 

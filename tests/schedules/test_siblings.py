@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,7 @@ def test_a_sibling_is_what_it_is(case: dict[str, Any]) -> None:
     assert differences(case) == []
 
 
-def test_how_many_are_right(capsys: pytest.CaptureFixture[str]) -> None:
+def test_how_many_are_right(figure: Callable[[str], None]) -> None:
     right = sum(not differences(case) for case in SIBLINGS)
-    with capsys.disabled():
-        print(f"\nsiblings: class, roles and units exactly right in {right} of {len(SIBLINGS)}")
+    figure(f"siblings: class, roles and units exactly right in {right} of {len(SIBLINGS)}")
     assert right == len(SIBLINGS)
