@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 
 from wcwidth import wcwidth
@@ -112,6 +113,23 @@ def mask(text: str) -> str:
     text = _OPTION_PAIR.sub(rf"\1{MASK}", text)
     text = _BEARER.sub(rf"\1{MASK}", text)
     return _KNOWN_TOKENS.sub(MASK, text)
+
+
+def mask_arguments(arguments: Iterable[str]) -> tuple[str, ...]:
+    """Arguments, each masked as a text, and whole where it is the value of an option that tells of a secret."""
+    found: list[str] = []
+    before = ""
+    for argument in arguments:
+        found.append(MASK if is_secret_value(before, argument) else mask(argument))
+        before = argument
+    return tuple(found)
+
+
+def is_secret_value(option: str, argument: str) -> bool:
+    """Whether an argument is what the option before it keeps secret: --token X."""
+    if not option.startswith("-") or "=" in option:
+        return False
+    return mask(f"{option} {argument}") != f"{option} {mask(argument)}"
 
 
 # --- to the screen -----------------------------------------------------------------------------------------------

@@ -9,7 +9,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from console.text import MASK, clean, clean_block, columns, duration, fit, grouped, mask, pad, size, visible
+from console.text import (
+    MASK,
+    clean,
+    clean_block,
+    columns,
+    duration,
+    fit,
+    grouped,
+    mask,
+    mask_arguments,
+    pad,
+    size,
+    visible,
+)
 
 HOSTILE = "\x1b[31mred\x1b[0m \x1b]52;c;ZXZpbA==\x07 [/red] \u202eevil\u2066 \x9b31m \x00 \x7f"
 
@@ -131,3 +144,9 @@ def test_masking_takes_time_in_proportion_to_the_text(unit: str) -> None:
     began = time.process_time()
     mask(unit * (65_536 // len(unit)))
     assert time.process_time() - began < 5.0
+
+
+def test_the_value_of_an_option_is_masked_where_it_is_an_argument_of_its_own() -> None:
+    given = ("/srv/run", "--token", "hunter2", "--loop", "--token-file", "/etc/t", "--api-key=hunter2", "-v", "token")
+    masked = ("/srv/run", "--token", "••••", "--loop", "--token-file", "/etc/t", "--api-key=••••", "-v", "token")
+    assert mask_arguments(given) == masked == mask_arguments(masked)

@@ -7,7 +7,7 @@ from typing import Any
 
 from console.schedules.inventory import Alive, Inventory, Listed, Translated
 from console.schedules.model import FoundRole, Scheduled
-from console.text import mask
+from console.text import mask, mask_arguments
 from console.view.schedules import zone_named
 
 
@@ -68,7 +68,7 @@ def _listed(listed: Listed) -> dict[str, Any]:
 def _role(role: FoundRole) -> dict[str, Any]:
     return {
         "name": role.name,
-        "argv": role.argv,
+        "argv": mask_arguments(role.argv),
         "instances": role.instances,
         "names": role.names,
         "user": role.user,

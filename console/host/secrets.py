@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from console.text import MASK, mask
+from console.text import MASK, is_secret_value, mask
 
 _LONGEST_COMMAND = 4000  # characters of a command line that are looked at and told
 
@@ -49,11 +49,7 @@ def masked_command(command: tuple[str, ...]) -> tuple[str, ...]:
         name, equals, _ = argument.partition("=")
         telling = equals and " " not in name and mask(f"{name}=x") != f"{name}=x"
         shown = f"{name}={MASK}" if telling else masked_text(argument)
-        if (
-            before.startswith("-")
-            and "=" not in before
-            and mask(f"{before} {argument}") != f"{before} {mask(argument)}"
-        ):
+        if is_secret_value(before, argument):
             shown = MASK
         found.append(shown)
     return tuple(found)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from console.errors import WorktopError
@@ -136,7 +137,7 @@ class PlaybookDesk:
         """Take a run up where it stands."""
         books = self.books
         if books is not None:
-            opening = lambda: books.resume(run.run)  # noqa: E731
+            opening = partial(books.resume, run.run)
             self._app.background(self._follow(opening, run.title, run.role), "take up a playbook")
 
     async def _follow(self, opening: Callable[[], Awaitable[BookRun]], title: str, role: str) -> None:

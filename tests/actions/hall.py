@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from console.actions.desk import Actions
 from console.config import Config, Database
@@ -95,9 +96,9 @@ class Hall:
             await asyncio.sleep(0.1)
         raise AssertionError(f"{self.unit(number)} has claimed no job")
 
-    async def apply(self, plan: Plan, **options: object) -> Outcome:
+    async def apply(self, plan: Plan, **options: Any) -> Outcome:
         typed = plan.consent.word if plan.consent.kind == "typed" else ""
-        return await self.actions.apply(plan, typed=typed, **options)  # type: ignore[arg-type]
+        return await self.actions.apply(plan, typed=typed, **options)
 
     async def close(self) -> None:
         await self.actions.close()

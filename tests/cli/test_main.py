@@ -45,8 +45,8 @@ def test_status_does_not_import_textual() -> None:
     assert "console" in loaded
 
 
-def test_the_agent_imports_neither_textual_nor_psycopg() -> None:
-    assert not loaded_after("import console.host.agent") & {"textual", "psycopg"}
+def test_the_agent_imports_no_textual_psycopg_or_shell_grammar() -> None:
+    assert not loaded_after("import console.host.agent") & {"textual", "psycopg", "tree_sitter"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

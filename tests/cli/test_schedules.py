@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +84,6 @@ def test_what_is_accepted_is_said(root: Path, capsys: pytest.CaptureFixture[str]
     assert run(["schedules", "--root", "/nowhere"]) == EXIT_USAGE
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here")
 def test_units_are_written_with_a_way_back(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "units"
     arguments = ["schedules", "translate", "deploy:3", "--out", str(out), "--root", str(root)]
@@ -114,3 +112,14 @@ def test_a_source_that_cannot_be_read_is_told_and_the_others_too(
     empty.mkdir()
     assert run(["schedules", "--root", str(empty)]) == EXIT_OK
     assert capsys.readouterr().out == "nothing is scheduled here\n"
+
+
+def test_no_secret_of_a_line_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "* * * * * nohup /srv/run --loop --token hunter2 --api-key=hunter2 &\n"
+    files = {**EVERYTHING, "/var/spool/cron/crontabs/deploy": f"DB_PASSWORD=hunter2\n{line}"}
+    root = str(build(tmp_path, files))
+    for arguments in ([], ["--json"], ["explain"], ["explain", "--json"], ["translate", "deploy:2"]):
+        run(["schedules", *arguments, "--root", root])
+        said = capsys.readouterr()
+        assert "--token" in said.out or not arguments, said
+        assert "hunter2" not in said.out + said.err, arguments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -71,7 +72,11 @@ def go_on(console: Operator, *wanted: str) -> str:
         if found == READY:
             agree(console)
         else:
-            console.until(lambda text, found=found: found not in text, "the step to go on", 60.0)  # type: ignore[misc]
+            console.until(partial(_gone, found), "the step to go on", 60.0)
+
+
+def _gone(word: str, text: str) -> bool:
+    return word not in text
 
 
 def take_back(console: Operator, number: int) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from console.schedules import marks
 from console.schedules.paths import resolve
 from console.schedules.shell.conditions import outcome
 from console.schedules.shell.expand import COUNTERS, State, as_number
-from console.schedules.shell.syntax import Node, parse, text_of
+from console.schedules.shell.syntax import parse, text_of
 from console.schedules.shell.texts import Follower
 from console.schedules.shell.values import Around, Redirections
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _STEP = re.compile(r"(\+\+|--)([A-Za-z_]\w*)|([A-Za-z_]\w*)(\+\+|--)")
 

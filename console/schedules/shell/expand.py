@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from console.schedules import marks
 from console.schedules.shell.quoting import ansi_c, tilde, trimmed, unescape
-from console.schedules.shell.syntax import Node, between, braces, text_of
+from console.schedules.shell.syntax import between, braces, text_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 # Their value is the same for a unit of that user, or is only of use in the place: they never stay references.
 _PLAIN = frozenset({"HOME", "LOGNAME", "USER", "PATH", "SHELL", "PWD", "OLDPWD", "UID", "HOSTNAME"})
@@ -70,7 +73,7 @@ class State(msgspec.Struct):
         return {name: self.variables[name] for name in self.variables if name in self.exported}
 
 
-Substitute = Callable[[Node, State], str]  # what $(…) prints, marked; it records what it runs
+Substitute = Callable[["Node", "State"], str]  # what $(…) prints, marked; it records what it runs
 
 
 class Expander:

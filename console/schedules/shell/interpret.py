@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from console.schedules import marks
 from console.schedules.commands import SHELLS
 from console.schedules.shell.expand import Gate, State
 from console.schedules.shell.loops import Loops
-from console.schedules.shell.syntax import Node, text_of
+from console.schedules.shell.syntax import text_of
 from console.schedules.shell.values import Around, Leave, Read, Reading, above
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 
 def interpret(

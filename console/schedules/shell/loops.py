@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from console.schedules import marks
 from console.schedules.shell.builtins import Builtins
 from console.schedules.shell.expand import COUNTERS, State, as_number
-from console.schedules.shell.syntax import Node, text_of
+from console.schedules.shell.syntax import text_of
 from console.schedules.shell.values import TURNS, Around, Leave
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _COUNTED = re.compile(r"(?:\$\(|`)\s*seq\s+(?:-w\s+)?(?:(\d+)\s+)?")  # as many turns as it prints numbers
 

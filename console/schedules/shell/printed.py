@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from console.schedules import marks
 from console.schedules.model import ScriptText
 from console.schedules.paths import resolve, search, usual
 from console.schedules.shell.expand import Expander, State, as_number
-from console.schedules.shell.syntax import Node
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 Read = Callable[[str], ScriptText | None]
 
@@ -154,10 +157,10 @@ def _printf(arguments: list[str]) -> str | None:
     for start in range(0, len(values), wanted):
         turn = iter([*values[start : start + wanted], *[""] * wanted])
 
-        def one(found: re.Match[str], turn: object = turn) -> str:
+        def one(found: re.Match[str], turn: Iterator[str] = turn) -> str:
             if found[2] == "%":
                 return "%"
-            value = next(turn)  # type: ignore[call-overload]
+            value = next(turn)
             width = found[1]
             fill = "0" if width.startswith("0") else " "
             return str(marks.derived(value, lambda plain: plain.rjust(int(width), fill) if width else plain))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from console.schedules import marks
 from console.schedules.carriers import open_one, tool_of
@@ -14,8 +14,11 @@ from console.schedules.paths import resolve, search
 from console.schedules.programs import program_of
 from console.schedules.shell.assignments import Assignments
 from console.schedules.shell.expand import State
-from console.schedules.shell.syntax import Node, text_of
+from console.schedules.shell.syntax import text_of
 from console.schedules.shell.values import BUILTINS, DEEPEST, TURNS, Around, Leave, deeper, interpreter_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _CALLED = {".": "source", "[": "test"}
 _WELL_KNOWN = words(
@@ -97,7 +100,7 @@ class Runner(Assignments):
         for key, value in prefix.items():
             state.put(key, value, export=True)
         try:
-            return self._statement(state.functions[name], state, deeper(around, by=0)._replace(depth=around.depth + 1))
+            return self._statement(state.functions[name], state, deeper(around))
         except Leave as leave:
             if leave.how != "return":
                 raise

@@ -8,16 +8,19 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import tree_sitter
-import tree_sitter_bash
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
 
 LONGEST = 64 * 1024  # characters of a script that are read
-Node = tree_sitter.Node
 
 
 @functools.lru_cache(maxsize=1)
-def _parser() -> tree_sitter.Parser:
+def _parser() -> Parser:
+    import tree_sitter  # here: a host without scripts to read does not pay for the grammar
+    import tree_sitter_bash
+
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from console.schedules import marks
 from console.schedules.carriers import open_one
@@ -14,8 +15,11 @@ from console.schedules.model import ScriptText
 from console.schedules.paths import resolve
 from console.schedules.shell.expand import Expander, Gate, State
 from console.schedules.shell.printed import Printer
-from console.schedules.shell.syntax import LONGEST, Node, parse, statements, text_of
+from console.schedules.shell.syntax import LONGEST, parse, statements, text_of
 from console.schedules.shell.values import DEEPEST, STEPS, Around, Command, Leave, Read, Reading, deeper, interpreter_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 
 class Follower(abc.ABC):
@@ -90,7 +94,7 @@ class Follower(abc.ABC):
         if interpreter == "bash":
             self._enter(interpreter, inner, around)
         try:
-            return self._text(marks.unmarked(found.text), inner, deeper(around, where=path, outputs=()))
+            return self._text(marks.unmarked(found.text), inner, deeper(around)._replace(where=path, outputs=()))
         except Leave:
             return None
         finally:
@@ -109,7 +113,7 @@ class Follower(abc.ABC):
             state.arguments = [saved[0] if saved else path, *arguments[1:]]
         self._open.append(path)
         try:
-            return self._text(marks.unmarked(found.text), state, deeper(around, where=path))
+            return self._text(marks.unmarked(found.text), state, deeper(around)._replace(where=path))
         except Leave as leave:
             if leave.how == "exit":
                 raise
