@@ -40,10 +40,9 @@ def figure(record_property: Callable[[str, object], None]) -> Callable[[str], No
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    reports = [one for every in terminalreporter.stats.values() for one in every if hasattr(one, "user_properties")]
-    figures = [
-        value for one in reports if one.when == "call" for name, value in one.user_properties if name == "figure"
-    ]
+    every = [one for some in terminalreporter.stats.values() for one in some]  # items that were not chosen, too
+    called = [one for one in every if isinstance(one, pytest.TestReport) and one.when == "call"]
+    figures = [value for one in called for name, value in one.user_properties if name == "figure"]
     if figures:
         terminalreporter.section("figures")
         for text in sorted(figures):
