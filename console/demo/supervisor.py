@@ -7,6 +7,9 @@ Its standard input is the life line: when that closes (the console ended, howeve
 with --keep it goes on until SIGTERM. The mounts are made in its own mount namespace, so they cannot be left behind.
 When the supervisor itself is killed with -9 the kernel sends SIGTERM to systemd-nspawn, which powers the host off;
 the files are then removed by the next run.
+
+`systemctl reboot` inside is a reboot: the host comes up again on the same files, with another boot id and an empty
+/run and /tmp; what was started from outside ends.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from console.demo.enter import exec_argv
 from console.errors import DemoError, Problem
 
 BOOT_TIMEOUT = 60.0
-FLEET_TIMEOUT = 120.0
+_REBOOTED = 133  # how systemd-nspawn ends with --keep-unit when its payload has asked for a reboot
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -100,24 +103,9 @@ def _serve(name: str, keep: bool) -> None:
     cgroups = _cgroups(name)
     now = msgspec.structs.replace(now, cgroups=tuple(str(path) for path in cgroups))
     state.write(now)  # before they are made, so that none can be forgotten
-    for path in cgroups:
-        _make_cgroup(path)
-    with (where / "boot.log").open("wb") as log:
-        nspawn = subprocess.Popen(
-            _nspawn(name, root, reach.binds(where / "base", root)),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=os.environ | {"SYSTEMD_LOG_LEVEL": "notice", "SYSTEMD_NSPAWN_LOCK": "0"},
-            preexec_fn=lambda: _join(cgroups),
-        )
-    now = msgspec.structs.replace(now, nspawn=state.identify(nspawn.pid))
-    state.write(now)
-    leader = _wait_for_leader(nspawn, where / "boot.log", keep)
-    now = msgspec.structs.replace(now, leader=state.identify(leader))
-    state.write(now)
-    _wait_for_boot(nspawn, leader, where / "boot.log", keep)
-
+    command = _nspawn(name, root, reach.binds(where / "base", root))
+    nspawn, now = _boot(now, command, cgroups)
+    leader = now.leader_pid
     for step in fleet.start(leader):
         if step:
             say(Report(step=step))
@@ -125,8 +113,46 @@ def _serve(name: str, keep: bool) -> None:
     now = msgspec.structs.replace(now, ready=True)
     state.write(now)
     say(Report(state=now))
+    while True:
+        now = _follow(now, nspawn)
+        if nspawn.returncode != _REBOOTED:
+            return
+        for path in cgroups:
+            state.remove_cgroup(path)  # what the last boot has left in them
+        nspawn, now = _boot(now, command, cgroups)
+
+
+def _boot(now: state.State, command: list[str], cgroups: list[Path]) -> tuple[subprocess.Popen[bytes], state.State]:
+    """systemd comes up on the files as they are."""
+    log_path = state.folder(now.name) / "boot.log"
+    for path in cgroups:
+        _make_cgroup(path)
+    with log_path.open("wb") as log:
+        nspawn = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=os.environ | {"SYSTEMD_LOG_LEVEL": "notice", "SYSTEMD_NSPAWN_LOCK": "0"},
+            preexec_fn=lambda: _join(cgroups),
+        )
+    now = msgspec.structs.replace(now, nspawn=state.identify(nspawn.pid), leader=None)
+    state.write(now)
+    leader = _wait_for_leader(nspawn, log_path, now.kept)
+    now = msgspec.structs.replace(now, leader=state.identify(leader))
+    state.write(now)
+    _wait_for_boot(nspawn, leader, log_path, now.kept)
+    return nspawn, now
+
+
+def _follow(now: state.State, nspawn: subprocess.Popen[bytes]) -> state.State:
+    """Until systemd-nspawn ends. Where it has a scope of its own it boots the host again by itself."""
     while nspawn.poll() is None:
-        _check_life_line(keep, 1.0)
+        _check_life_line(now.kept, 1.0)
+        if now.leader is not None and not now.leader.alive() and (leader := _leader(nspawn.pid)):
+            now = msgspec.structs.replace(now, leader=state.identify(leader))
+            state.write(now)
+    return now
 
 
 def _check_life_line(keep: bool, seconds: float) -> None:

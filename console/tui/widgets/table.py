@@ -7,6 +7,7 @@ rows' keys.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -22,19 +23,12 @@ from textual.message import Message
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.widgets import DataTable
+from textual.widgets.data_table import RowKey
 
 from console.tui.commands import bindings
 from console.tui.theme import paint
 from console.tui.widgets.selecting import painted, selected
-from console.view.cells import Cell, Column, Grid, Tone
-
-
-class _CellText(Text):
-    """A cell's text that knows its row, so that DataTable.sort can order rows by key."""
-
-    __slots__ = ("row",)  # thousands of them are kept
-
-    row: str
+from console.view.cells import Column, Grid, Tone
 
 
 @lru_cache(maxsize=2048)
@@ -51,8 +45,8 @@ class _Anchor:
     line: int  # that place
 
 
-class Table(DataTable[_CellText]):
-    """A table of a Grid with a row cursor."""
+class Table(DataTable[str]):
+    """A table of a Grid with a row cursor. DataTable itself knows of each row only its key, as its first cell."""
 
     ALLOW_SELECT = True
     _applying = False  # a difference is being applied: refresh is swallowed
@@ -186,47 +180,33 @@ class Table(DataTable[_CellText]):
 
     # --- differences -------------------------------------------------------------------------------------------
 
+    def _update_dimensions(self, new_rows: Iterable[RowKey]) -> None:
+        # DataTable would measure each cell of each new row, though all columns have a width.
+        super()._update_dimensions(())
+
     def _update(self, old: Grid, new: Grid) -> None:
         """Only cells changed. Regions are reckoned here: DataTable adds up the heights of all rows for each one."""
-        changed = self._apply(old, new)
         edges = [0, *accumulate(column.width for column in new.columns)]
         head = self.header_height if self.show_header else 0
         top, left = int(self.scroll_y), int(self.scroll_x)
-        seen = range(top, top + self.size.height - head)
         regions: list[Region] = []
-        for index, cells in changed.items():
-            if index not in seen:
+        for index in range(top, min(top + self.size.height - head, len(new.rows))):
+            was, now = old.rows[index], new.rows[index]
+            if was.cells == now.cells:
                 continue
-            self.repainted.append(new.rows[index].key)
+            self.repainted.append(now.key)
+            cells = [number for number, pair in enumerate(zip(was.cells, now.cells, strict=True)) if pair[0] != pair[1]]
             # One region a row: Textual sends a line from the widget's edge to the end of each region.
             first, last = edges[cells[0]], edges[cells[-1] + 1]
             regions.append(Region(first - left, index + head - top, last - first, 1))
         if regions:
             self.refresh(*regions)
 
-    def _apply(self, old: Grid, new: Grid) -> dict[int, list[int]]:
-        """Put the changed cells of rows that are in both grids: index of the row in `new` -> indices of its cells."""
-        before = {row.key: row.cells for row in old.rows}
-        changed: dict[int, list[int]] = {}
-        self._applying = True
-        try:
-            for index, row in enumerate(new.rows):
-                cells = before.get(row.key)
-                if cells is None or cells == row.cells:
-                    continue
-                for number, (was, now) in enumerate(zip(cells, row.cells, strict=True)):
-                    if was != now:
-                        changed.setdefault(index, []).append(number)
-                        self.update_cell(row.key, new.columns[number].key, self._paint(row.key, now))
-        finally:
-            self._applying = False
-        return changed
-
     def _restructure(self, old: Grid, new: Grid) -> None:
         """Rows came, went or moved."""
         self._unselect()
+        self._clear_caches()  # of the header as it was with each number of changes before: never asked for again
         anchor = self._anchor(old)
-        self._apply(old, new)
         wanted = {row.key for row in new.rows}
         present = {row.key for row in old.rows}
         rank = {row.key: index for index, row in enumerate(new.rows)}
@@ -238,10 +218,9 @@ class Table(DataTable[_CellText]):
                         self.remove_row(row.key)
                 for row in new.rows:
                     if row.key not in present:
-                        self.add_row(*(self._paint(row.key, c) for c in row.cells), key=row.key)
+                        self.add_row(row.key, key=row.key)
                 if new.rows:
-                    first = new.columns[0].key
-                    self.sort(first, key=lambda text: rank[text.row])
+                    self.sort(new.columns[0].key, key=rank.__getitem__)
             finally:
                 self._applying = False
             self._restore(anchor)
@@ -258,7 +237,7 @@ class Table(DataTable[_CellText]):
                 for column in grid.columns:
                     self.add_column(self._paint_label(column), width=column.width, key=column.key)
                 for row in grid.rows:
-                    self.add_row(*(self._paint(row.key, c) for c in row.cells), key=row.key)
+                    self.add_row(row.key, key=row.key)
             finally:
                 self._applying = False
             self._restore(anchor)
@@ -271,12 +250,6 @@ class Table(DataTable[_CellText]):
         before = len(column.label) - len(column.label.lstrip())
         after = len(column.label) - before - len(name)
         return paint(((" " * before, ""), (name, "sorted"), (" " * after, "")), self._tones)
-
-    def _paint(self, key: str, cell: Cell) -> _CellText:
-        text = _CellText(no_wrap=True, end="")
-        text.append_text(paint(cell.parts, self._tones))
-        text.row = key
-        return text
 
     # --- identity ----------------------------------------------------------------------------------------------
 
