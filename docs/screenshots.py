@@ -1,11 +1,14 @@
 """Makes the pictures of the documentation: the running console on a booted demo host, exported as SVG.
 
-sudo .venv/bin/python docs/screenshots.py     (make screenshots)
+sudo .venv/bin/python docs/screenshots.py [NAME ...]     (make screenshots)
+
+All of them take some ten minutes; the one name "migration" stands for those of a whole playbook.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import time
@@ -13,7 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.pilot import Pilot
+
     from console.tui.app import ConsoleApp
+    from console.tui.wizard import Wizard
     from console.wiring import Sources
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,52 +48,141 @@ PICTURES = {  # name: size, keys
     "wizard": ((110, 36), _STEP_2),
     "menu": ((110, 24), (*_DEAD, "x")),
     "plan": ((110, 40), (*_DEAD, "R")),
-    "result": ((110, 36), (*_DEAD, "R", "A")),  # it is applied: last but for the audit, which has it
-    "audit": ((110, 16), ("9",)),
+    "result": ((110, 36), (*_DEAD, "R", "A")),  # it is applied: the last one
 }
+MIGRATION = "migration"  # the main playbook, from the finding to its end, and the pictures that are taken on the way
+_MIGRATION_SIZE = (100, 32)
+_TO_THE_FIRST_STEP = ("P", "enter", "enter")  # from the evidence: the playbook, begun, the line that is asked for
+_ON_THE_WAY = {  # step, and when: name, keys before it is taken, seconds until then
+    (1, "shown"): ("migration-survey", ("pagedown",), 0.0),
+    (3, "plan"): ("migration-unit", ("pagedown",), 0.0),
+    (4, "plan"): ("migration-line", ("end",), 0.0),
+    (5, "done"): ("migration-tick", (), 8.0),
+    (8, "done"): ("migration-swap", (), 14.0),
+    (14, "ended"): ("migration-report", (), 0.0),
+}
+_STEP_TAKES = 400.0  # seconds at most
 _TERMINAL = ("TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8")
 _OWN_STATE = {"wizard": "WORKTOP_STATE=/tmp/pictures"}  # its run is left unfinished: no other picture is to tell of it
 _AFTER_A_KEY = 1.5  # seconds a screen has to ask for what it shows
 
 
-def outside() -> None:
-    """Boot a demo host, take each picture inside it as deploy, shut it down."""
+def outside(names: list[str]) -> None:
+    """Boot a demo host, take each picture inside it as deploy, those of the migration as root, shut it down."""
     from console.demo import enter, fleet, host
 
     booted = host.boot("screenshots", progress=lambda step: print(step, file=sys.stderr))  # noqa: T201
     try:
         fleet.wait_for_stuck_jobs(booted.host.leader_pid)
-        for name in PICTURES:
+        for name in names:
             environment = (*_TERMINAL, *(_OWN_STATE[each] for each in _OWN_STATE if each == name))
-            command = ["env", *environment, sys.executable, str(Path(__file__).resolve()), name]
-            argv = enter.exec_argv(booted.host.leader_pid, command, "deploy")
-            picture = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-            (IMAGES / f"{name}.svg").write_text(picture, encoding="utf-8")
-            print(f"docs/img/{name}.svg", file=sys.stderr)  # noqa: T201
+            command = ["env", *environment, sys.executable, str(Path(__file__).resolve()), "--inside", name]
+            user = "root" if name == MIGRATION else "deploy"
+            argv = enter.exec_argv(booted.host.leader_pid, command, user)
+            taken = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+            for each, picture in json.loads(taken).items():
+                (IMAGES / f"{each}.svg").write_text(picture, encoding="utf-8")
+                print(f"docs/img/{each}.svg", file=sys.stderr)  # noqa: T201
     finally:
         booted.close()
 
 
 async def inside(name: str) -> None:
-    """Run the console on the host's own sources without a terminal and write its picture to stdout."""
+    """Run the console on the host's own sources without a terminal, and write its pictures to stdout as JSON."""
     from console.config import load
     from console.tui.app import ConsoleApp
     from console.wiring import Sources
 
-    size, keys = PICTURES[name]
+    size, keys = PICTURES.get(name, (_MIGRATION_SIZE, ()))
     sources = Sources(load())
     app = ConsoleApp(sources)
-    async with app.run_test(size=size, notifications=True) as pilot:
+    pictures: dict[str, str] = {}
+
+    def take(name: str) -> None:
+        pictures[name] = app.export_screenshot(title="worktop on the demo host")
+
+    async with app.run_test(size=size, notifications=name != MIGRATION) as pilot:
         deadline = time.monotonic() + 30
         while not settled(sources) and time.monotonic() < deadline:
             await pilot.pause(0.5)
-        for key in keys:
-            await pilot.press(key)
-            await pilot.pause(_AFTER_A_KEY)
-            while works(app) and time.monotonic() < deadline + 60:  # an action is verified for some seconds
-                await pilot.pause(0.5)
-        await pilot.pause(2 * _AFTER_A_KEY)
-        print(app.export_screenshot(title="worktop on the demo host"))  # noqa: T201
+        if name == MIGRATION:
+            await migrate(app, pilot, take)
+        else:
+            await press(app, pilot, keys)
+            await pilot.pause(2 * _AFTER_A_KEY)
+            take(name)
+    print(json.dumps(pictures))  # noqa: T201
+
+
+async def press(app: ConsoleApp, pilot: Pilot[None], keys: tuple[str, ...]) -> None:
+    """One key after another, each when what the last one has begun is done."""
+    deadline = time.monotonic() + 90
+    for key in keys:
+        await pilot.press(key)
+        await pilot.pause(_AFTER_A_KEY)
+        while works(app) and time.monotonic() < deadline:  # an action is verified for some seconds
+            await pilot.pause(0.5)
+
+
+async def migrate(app: ConsoleApp, pilot: Pilot[None], take: Callable[[str], None]) -> None:
+    """Follow the main playbook to its end; the host is changed by that."""
+    await press(app, pilot, ("tab", "home"))
+    take("migration-fleet")
+    await press(app, pilot, ("enter",))
+    take("migration-evidence")
+    await press(app, pilot, _TO_THE_FIRST_STEP)
+    wizard = app.playbooks.wizard
+    assert wizard is not None, "the playbook is not begun"
+    await until(pilot, lambda: wizard.moment.view is not None)
+    for number in range(1, len(wizard.moment.steps) + 1):
+        await do_step(app, pilot, wizard, number, take)
+        await pilot.press("enter")
+        await until(pilot, lambda: wizard.moment.over or (wizard.moment.view is not None and not wizard.busy))
+    await press(app, pilot, ("q", "1"))
+    await pilot.pause(10)  # the findings of the role go
+    take("migration-after")
+    await press(app, pilot, ("9",))
+    take("audit")
+
+
+async def do_step(
+    app: ConsoleApp, pilot: Pilot[None], wizard: Wizard, number: int, take: Callable[[str], None]
+) -> None:
+    """One step, with the consent it asks for, and the pictures that are taken of it."""
+    from console.tui.screens.consent import ConsentScreen
+
+    async def picture(moment: str) -> None:
+        name, keys, seconds = _ON_THE_WAY.get((number, moment), ("", (), 0.0))
+        if name:
+            await pilot.pause(seconds)
+            await press(app, pilot, keys) if moment != "done" else None
+            take(name)
+
+    def asks() -> bool:
+        return isinstance(app.screen, ConsentScreen) and app.screen.plan is not None
+
+    await picture("shown")
+    await pilot.press("enter")
+    await until(pilot, lambda: asks() or wizard.doing is not None or wizard.moment.end is not None)
+    if asks():
+        await picture("plan")
+        await pilot.press("A")
+        await until(pilot, lambda: wizard.doing is not None or wizard.moment.end is not None)
+    await picture("done")
+    while wizard.busy or wizard.moment.end is None:
+        if asks():
+            await pilot.press("A")
+        await pilot.pause(0.5)
+    assert wizard.moment.end.state == "done", wizard.moment.end
+    await pilot.pause(_AFTER_A_KEY)
+    await picture("ended")
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _STEP_TAKES
+    while not holds():
+        assert time.monotonic() < deadline, "it does not go on"
+        await pilot.pause(0.2)
 
 
 def works(app: ConsoleApp) -> bool:
@@ -108,7 +205,7 @@ def settled(sources: Sources) -> bool:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        asyncio.run(inside(sys.argv[1]))
+    if sys.argv[1:2] == ["--inside"]:
+        asyncio.run(inside(sys.argv[2]))
     else:
-        outside()
+        outside(sys.argv[1:] or [*PICTURES, MIGRATION])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -18,6 +19,8 @@ settings.register_profile(
     "suite", parent=settings.get_profile("ci" if os.environ.get("CI") == "true" else "default"), max_examples=40
 )
 settings.load_profile("suite")
+
+gc.set_threshold(100_000, 50, 1000)  # by default the collector takes a seventh of the time of consoles in a pilot
 
 pytest_plugins = ["tests.postgres", "tests.library_databases"]
 

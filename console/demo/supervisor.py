@@ -26,10 +26,11 @@ from pathlib import Path
 import msgspec
 
 from console.demo import fleet, overlay, reach, state
-from console.demo.enter import exec_argv
+from console.demo.enter import exec_argv, namespaces
 from console.errors import DemoError, Problem
 
 BOOT_TIMEOUT = 60.0
+_GOING_DOWN = "systemd-shutdow"  # what PID 1 is called then
 _REBOOTED = 133  # how systemd-nspawn ends with --keep-unit when its payload has asked for a reboot
 
 
@@ -149,10 +150,25 @@ def _follow(now: state.State, nspawn: subprocess.Popen[bytes]) -> state.State:
     """Until systemd-nspawn ends. Where it has a scope of its own it boots the host again by itself."""
     while nspawn.poll() is None:
         _check_life_line(now.kept, 1.0)
+        _let_go(now.leader_pid)
         if now.leader is not None and not now.leader.alive() and (leader := _leader(nspawn.pid)):
             now = msgspec.structs.replace(now, leader=state.identify(leader))
             state.write(now)
     return now
+
+
+def _let_go(leader: int) -> None:
+    """A host that goes down stops all processes before it kills them, and nsenter stops itself with its child: it must
+    go on to take the child's end, which the kernel waits for."""
+    try:
+        if Path(f"/proc/{leader}/comm").read_text().strip() != _GOING_DOWN:
+            return
+    except OSError:
+        return
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes().startswith(b"\0".join(word.encode() for word in namespaces(leader)[:2]) + b"\0"):
+                os.kill(int(path.parent.name), signal.SIGCONT)
 
 
 def _check_life_line(keep: bool, seconds: float) -> None:

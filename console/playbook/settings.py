@@ -95,3 +95,8 @@ def filled_text(text: str, values: Mapping[str, Setting]) -> str:
         return match[0] if found is None else " ".join(found) if isinstance(found, tuple) else str(found)
 
     return _PLACEHOLDER.sub(put, text)
+
+
+def unknown_left_out(text: str) -> str:
+    """A title whose values are not all known yet, as a person reads it: "Room for …"."""
+    return _PLACEHOLDER.sub("…", text)

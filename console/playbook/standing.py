@@ -59,12 +59,16 @@ def sentences(role: str, seen: Snapshot) -> tuple[str, ...]:
 
 def jobs(seen: Snapshot) -> str:
     """ "1 204 wait, 7 run, 2 of them stuck, 0 have failed"."""
-    told = [f"{grouped(seen.waiting or 0)} wait", f"{seen.running or 0} run"]
+    told = [_so_many(seen.waiting or 0, "wait", "waits"), _so_many(seen.running or 0, "run", "runs")]
     if seen.stuck:
-        told.append(f"{seen.stuck} are stuck")
+        told.append(_so_many(seen.stuck, "are stuck", "is stuck"))
     if seen.failed:
-        told.append(f"{grouped(seen.failed)} have failed")
+        told.append(_so_many(seen.failed, "have failed", "has failed"))
     return ", ".join(told)
+
+
+def _so_many(count: int, they: str, it: str) -> str:
+    return f"{grouped(count)} {it if count == 1 else they}"
 
 
 def _worker(worker: Worker) -> str:

@@ -35,6 +35,7 @@ class PlaybookDesk:
         self._app = app
         self.wizard: Wizard | None = None
         self.shelf: tuple[Shelved, ...] = ()  # as it was read last
+        self.runs: tuple[RunStatus, ...] = ()  # the same
         self._known = False  # it was read
 
     @property
@@ -50,8 +51,9 @@ class PlaybookDesk:
         if books is None:
             return (), ()
         self.shelf = await asyncio.to_thread(books.shelf)
+        self.runs = await asyncio.to_thread(books.runs)
         self._known = True
-        return self.shelf, await asyncio.to_thread(books.runs)
+        return self.shelf, self.runs
 
     async def tell_of_unfinished(self) -> None:
         """When the console starts: say so where a run waits to be taken up, unless the person has looked already.
@@ -98,8 +100,7 @@ class PlaybookDesk:
         self._app.background(self._show_begin(begins, place), "show a playbook")
 
     async def _show_begin(self, begins: Callable[[], tuple[Begin, ...]], place: int) -> None:
-        if not self._known:
-            await self.read()
+        await self.read()  # which runs are unfinished may have changed
         found = begins()
         if place < len(found):
             self.show_book(found[place].book, found[place].values)

@@ -74,7 +74,7 @@ class LogStore:
     While it is paused new lines wait, as many as it may hold; `lost` says how many of those were let go.
     """
 
-    def __init__(self, most: int = 5_000) -> None:
+    def __init__(self, most: int = 3_000) -> None:
         self._most = most
         self._lines: list[LogLine] = []
         self._waiting: list[LogLine] = []

@@ -135,7 +135,8 @@ def end_lines(end: StepEnd, width: int, glyphs: Glyphs = UNICODE) -> Lines:
     page = Page(width, glyphs)
     page.add((f"{end.state}  ", _END_TONES[end.state]), (safe(end.text), "strong"), indent=2)
     for each in end.evidence:
-        page.text(each, 2)
+        if each != end.text:
+            page.text(each, 2)
     for sentence in end.standing:
         page.field("now", sentence)
     for each in end.next:

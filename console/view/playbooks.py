@@ -236,10 +236,24 @@ def _begin(book: Playbook, values: Settings, help: str) -> Begin:
 # --- one playbook ----------------------------------------------------------------------------------------------------
 
 
-def book_sections(book: Playbook, values: Settings, width: int, glyphs: Glyphs) -> tuple[Section, ...]:
-    """What a run would be given and is asked for, then the whole playbook."""
+def open_run(runs: Iterable[RunStatus], book: Playbook, values: Settings) -> RunStatus | None:
+    """The unfinished run of the playbook for the same role: that is taken up, no other is begun."""
+    role = str(values.get(ROLE, ""))
+    same = (run for run in runs if run.state == "open" and (run.playbook, run.role) == (book.name, role))
+    return next(same, None)
+
+
+def book_sections(
+    book: Playbook, values: Settings, width: int, glyphs: Glyphs, run: RunStatus | None = None
+) -> tuple[Section, ...]:
+    """What a run would be given and is asked for, then the whole playbook. `run` is unfinished, and is taken up."""
     page = Page(width, glyphs)
-    page.add((f"{glyphs.enter} begins it", "key"), (": its first step is shown, nothing is changed by that", ""))
+    if run is not None:
+        values = run.values
+        at = f"step {run.number} of {len(run.steps)}"
+        page.add((f"{glyphs.enter} takes up the unfinished run", "key"), (f": it stands at {at}", ""), indent=2)
+    else:
+        page.add((f"{glyphs.enter} begins it", "key"), (": its first step is shown, nothing is changed by that", ""))
     for name, value in values.items():
         page.field(name, " ".join(value) if isinstance(value, tuple) else str(value), "strong")
     for name, about in missing(book, values):

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import msgspec
 
 from console.errors import Problem
-from console.fleet.model import Value
+from console.fleet.model import Fleet, Value
 from console.fleet.plan import Plan, Progress
 from console.playbook.model import PlaybookStep, RunStatus, StepEnd, StepStatus, StepView, Telling
-from console.playbook.settings import filled_text
+from console.playbook.settings import filled_text, unknown_left_out
+from console.playbook.standing import sentences, snapshot
 from console.text import columns, duration
 from console.view.cells import Part, cell, fit_parts, part_columns, safe, wrap
 from console.view.glyphs import Glyphs
@@ -64,6 +65,7 @@ class Moment(Value, frozen=True, kw_only=True):
     end: StepEnd | None = None  # what came of the last one
     problem: Problem | None = None  # why nothing can be shown
     asking: bool = False
+    standing: tuple[str, ...] = ()  # how the role stands at this moment; (): as the view or the end says it
     report: str = ""  # the text of the report, when it is over
 
     @property
@@ -98,12 +100,14 @@ def _place(moment: Moment, glyphs: Glyphs) -> Parts:
 
 
 def _what_goes_back(moment: Moment) -> str:
-    done = [step for step in moment.steps if _state(moment, step.number) in ("done", "failed")]
-    if not done:
+    """In few words: the title of the playbook and its role stand beside them in 80 columns."""
+    steps = moment.status.steps if moment.status is not None else ()
+    changed = {step.number for step in steps if step.plans}
+    if not changed:
         return "nothing is changed yet"
-    if any(step.inverse.kind == "none" and step.action for step in done):
-        return "not all of it can be taken back"
-    return "all so far can be taken back"
+    if any(step.inverse.kind == "none" for step in moment.steps if step.number in changed):
+        return "part can be taken back"
+    return "all can be taken back"
 
 
 def _state(moment: Moment, number: int) -> str:
@@ -156,7 +160,7 @@ def _now(moment: Moment, step: StepStatus) -> tuple[str, str]:
 
 
 def _step_title(step: StepStatus) -> str:
-    return safe(step.title, 60)
+    return safe(unknown_left_out(step.title), 60)
 
 
 def steps_collapsed(moment: Moment, width: int, glyphs: Glyphs) -> Parts:
@@ -193,11 +197,13 @@ def body_lines(moment: Moment, now: float, width: int, glyphs: Glyphs) -> Lines:
 
 def _doing_lines(moment: Moment, doing: Doing, now: float, width: int, glyphs: Glyphs) -> Lines:
     page = Page(width, glyphs)
-    title = next((step.title for step in _steps(moment) if step.number == doing.number), "")
-    page.add((f"{'Take back step' if doing.back else 'Step'} {doing.number}. ", "dim"), (safe(title), "strong"))
+    title = next((_step_title(step) for step in _steps(moment) if step.number == doing.number), "")
+    page.add((f"{'Take back step' if doing.back else 'Step'} {doing.number}. ", "dim"), (title, "strong"))
     page.break_()
-    if doing.run is not None:
+    if doing.run is not None and doing.telling is None:
         page.lines += progress_lines(doing.run, now, width, glyphs)
+    elif doing.run is not None:
+        page.add((f"{glyphs.good} ", "ok"), (f"{safe(doing.run.plan.title)}: applied", ""), indent=2)
     if doing.telling is not None:
         page.break_()
         page.add((f"{glyphs.changing} ", "note"), (safe(doing.telling.text), ""), indent=2)
@@ -246,17 +252,25 @@ def _steps(moment: Moment) -> Sequence[StepStatus]:
     return moment.status.steps if moment.status is not None else ()
 
 
+def standing_of(fleet: Fleet | None, role: str) -> tuple[str, ...]:
+    """How the role stands in what is on the screens now; () where that does not say."""
+    found = next((status for status in fleet.roles if status.role.name == role), None) if fleet is not None else None
+    return sentences(role, snapshot(found, fleet.now)) if found is not None and fleet is not None else ()
+
+
 # --- where things stand ----------------------------------------------------------------------------------------------
 
 
 def stand_lines(moment: Moment, now: float, width: int, most: int, glyphs: Glyphs) -> Lines:
-    """In at most `most` lines: what is awaited, how the role stands, and what is the case when a person stops now."""
+    """In at most `most` lines: what is awaited, who runs the role, what is the case when a person stops now, jobs."""
     if moment.status is None or most < 1:
         return ()
     page = Page(width, glyphs)
     page.add(*_awaited(moment, now, glyphs), indent=2)
+    who, *others = moment.standing or _standing(moment) or ("",)
+    page.field("now", who)
     page.field("stopped here", _stopped_here(moment))
-    for sentence in _standing(moment):
+    for sentence in others:
         page.field("now", sentence)
     lines = page.lines
     if len(lines) > most:
@@ -332,10 +346,10 @@ def _stopped_here(moment: Moment) -> str:
     status = moment.status
     if status is None:
         return ""
-    if moment.over:
-        return _over_text(moment)
     if moment.doing is not None:
         return _in_the_middle(moment.doing)
+    if moment.over:
+        return _over_text(moment)
     reached = [step for step in moment.steps if _state(moment, step.number) not in ("open", "now", "undone")]
     last = reached[-1] if reached else None
     if last is None:
@@ -358,10 +372,7 @@ def _in_the_middle(doing: Doing) -> str:
 
 def _bare(stop: str) -> str:
     """Without the words that a paragraph about stopping begins with, and without its line breaks."""
-    text = " ".join(stop.split())
-    for words in ("If you stop here, ", "If you stop here: "):
-        text = text.removeprefix(words)
-    return text
+    return " ".join(stop.split()).removeprefix("If you stop here").lstrip(" ,:")
 
 
 def work_line(moment: Moment, now: float, width: int, glyphs: Glyphs) -> Parts:

@@ -1,25 +1,33 @@
 """A run of a playbook that is stopped by a kill -9 at a chosen write of its journal. Runs inside a demo host.
 
-    python -m tests.bench.playbook_driver run|resume|rollback PLAYBOOK [NAME=VALUE ...] [--die N] [--victim WHO]
+    python -m tests.bench.playbook_driver run|resume|rollback|each PLAYBOOK [NAME=VALUE ...] [--die N] [--victim WHO]
 
 Points are counted from 1: before and after each line that the journal of the run writes. With --victim agent the host
 agent is killed at point N, and this process two points later. It prints each step's end and, last, how many points.
+`each` follows the playbook to its first step and takes it back, then to its second and takes it back, and so on.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import os
 import signal
 import sys
+import time
+from pathlib import Path
 
 from console import config
+from console.actions.steps.doing import OnQuestion
 from console.errors import WorktopError
 from console.fleet.plan import Plan, Question
 from console.playbook.desk import Playbooks
 from console.playbook.engine import Run
+from console.playbook.model import Settings
 from console.wiring import Sources
+
+FOLDERS = (Path("/etc/systemd/system"), Path("/var/spool/cron/crontabs"))
 
 
 class Points:
@@ -57,27 +65,64 @@ async def no(question: Question) -> bool:
     return False
 
 
-async def ahead(run: Run, until: int) -> int:
+async def yes(question: Question) -> bool:
+    return True
+
+
+def files() -> dict[str, str]:
+    """What is in the units' folder and the crontabs."""
+    found = {}
+    for folder in FOLDERS:
+        for path in folder.rglob("*"):
+            if path.is_symlink():
+                found[str(path)] = str(path.readlink())
+            elif path.is_file():
+                found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+async def ahead(run: Run, until: int, on_question: OnQuestion = no) -> int:
     while (step := run.step) is not None and not (until and step.number >= until):
         view = await run.show()
         if not view.may_go:
             print(f"{step.number} refused: {view.problem}")
             return 1
         plan = view.shown.plan if view.shown is not None else None
-        end = await run.go(view, typed=typed(plan), on_agree=agrees, on_question=no)
+        end = await run.go(view, typed=typed(plan), on_agree=agrees, on_question=on_question)
         print(f"{end.number} {end.state}: {end.text}", flush=True)
         if end.state not in ("done", "skipped"):
             return 1
     return 0
 
 
-async def back(run: Run) -> int:
+async def back(run: Run, on_question: OnQuestion = no) -> int:
     while run.status.state == "open" or run.status.state == "done":
         view = await run.show_back()
         word = next((typed(plan) for plan in view.plans if typed(plan)), "")
-        end = await run.back(view, typed=word, on_question=no)
+        end = await run.back(view, typed=word, on_question=on_question)
         print(f"{end.number} {end.state}: {end.text}", flush=True)
         if end.state != "undone":
+            return 1
+    return 0
+
+
+async def each(books: Playbooks, name: str, values: Settings, first: int) -> int:
+    """0: from every step everything came back."""
+    steps, before = len(books.book(name).steps), files()
+    for number in range(first, steps + 1):
+        began = time.monotonic()
+        run = await books.start(name, {**values})
+        try:
+            went = await ahead(run, number + 1, yes)
+            came = await back(run, yes)
+            state = run.status.state
+        finally:
+            run.close()
+        after = files()
+        differs = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+        told = f"{'differs: ' + ' '.join(differs) if differs else 'files the same'}, {time.monotonic() - began:.0f} s"
+        print(f"each {number} of {steps}: ahead {went}, back {came}, {state}, {told}", flush=True)
+        if went or came or differs:
             return 1
     return 0
 
@@ -89,7 +134,9 @@ async def main(asked: argparse.Namespace) -> int:
     try:
         await sources.host.ready(20.0)
         books = Playbooks(sources.actions, found, sources.host, sources.queue, at=points.at)
-        values = dict(pair.split("=", 1) for pair in asked.values)
+        values: Settings = dict(pair.split("=", 1) for pair in asked.values)
+        if asked.what == "each":
+            return await each(books, asked.playbook, values, asked.until or 1)
         if asked.what == "run":
             run = await books.start(asked.playbook, {**values})
         else:
@@ -109,10 +156,10 @@ async def main(asked: argparse.Namespace) -> int:
 if __name__ == "__main__":
     print(f"pid {os.getpid()}", flush=True)
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("run", "resume", "rollback"))
+    parser.add_argument("what", choices=("run", "resume", "rollback", "each"))
     parser.add_argument("playbook")
     parser.add_argument("values", nargs="*")
     parser.add_argument("--die", type=int, default=0)
     parser.add_argument("--victim", default="console", choices=("console", "agent", "both"))
-    parser.add_argument("--until", type=int, default=0)
+    parser.add_argument("--until", type=int, default=0, help="the step that is not done; of `each` the first one")
     sys.exit(asyncio.run(main(parser.parse_args())))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from console.demo import fleet
+from console.demo import fleet, state
 from tests.bench.ledger import CRONTAB, begin_ledger, crontab, rows, worktop
 from tests.conftest import DemoHost
 
@@ -19,6 +19,8 @@ ROLE = "reports"
 UNIT = "reports-worker@.service"
 DROP_IN = f"/etc/systemd/system/{UNIT}.d/zz-fault.conf"
 MOST = 400  # kills of one pass
+MOST_FAILED = 20  # steps that may fail for want of an agent
+AGENT_GAPS = (7, 4, 11, 3, 9, 5, 13, 17, 23, 0)  # how many points lie between two kills of the agent; by turns
 POINTS = {"every": (1, 2), "spread": (1, 2, 5, 3, 7, 4)}  # how many points after the last kill the next one comes
 QUIET_TICK, CANARY, SWAP, JOBS = 5, 6, 8, 9  # numbers of steps
 REST = ("--set", "watch=2s", "--set", "tick_at_most=3s", "--set", "timeout=5s")
@@ -68,12 +70,59 @@ class Bench:
         self.host.run(["rm", "-f", DROP_IN])
         self.reload()
 
+    def noted(self, text: str) -> bool:
+        self.log.write(text)
+        self.log.flush()
+        return True
+
+    def stands(self) -> str:
+        """What `worktop playbook status` says of the run."""
+        status = worktop(self.host, "status", ROLE)
+        self.noted(f"$ status\n{status.stdout}{status.stderr}\n")
+        lines = [line.strip() for line in status.stdout.splitlines()] or [status.stderr.strip()]
+        return " / ".join([lines[0].rpartition("  ")[2], *(line for line in lines if line[:1] in tuple("↻×>"))])
+
+    def reboot(self, *, hard: bool) -> None:
+        """systemctl reboot, or all of it gone at once; until its database answers again."""
+        before = self.host.leader_pid
+        command = ["systemctl", "reboot", *(["--force", "--force"] if hard else [])]
+        self.host.run(command, check=False)
+        deadline = time.monotonic() + 120
+        while True:
+            now = state.running(self.host.state.name)
+            if now is not None and now.leader_pid != before:
+                self.host = DemoHost(now)
+                if self.host.run(["systemctl", "is-active", "demo-seed.service"], check=False).returncode == 0:
+                    return
+            assert time.monotonic() < deadline, "the host did not come up again"
+            time.sleep(0.2)
+
     def units_up(self) -> int:
         listed = self.host.run(["systemctl", "list-units", "--no-legend", "--state=active", "reports-worker@*"])
         return len(listed.stdout.splitlines())
 
 
 # --- kill -9 ---------------------------------------------------------------------------------------------------------
+
+
+def agent_killed(bench: Bench) -> str:
+    """Again and again while the console goes on: it starts another agent, and a step that lost one is taken up."""
+    kills, failed, said = [0, 0], [0, 0], ""
+    for place, command in enumerate((("run", BOOK, *VALUES), ("rollback", ROLE))):
+        for turn in range(MOST):
+            gap = AGENT_GAPS[min(turn, len(AGENT_GAPS) - 1)]
+            done = bench.drive(*command, "--die", str(gap), "--victim", "agent")
+            kills[place] += done.stdout.count("killed ")
+            if not done.returncode or (place and "it is over: rolled-back" in done.stdout):
+                break
+            failed[place] += 1
+            said = bench.said(done)
+            if turn >= MOST_FAILED:
+                return f"{kills[0]} + {kills[1]} kills, then {said}"
+    told = f"{kills[0]} kills on the way to the end, {kills[1]} on the way back; both ways went to their end"
+    if any(failed):
+        told += f", after {failed[0]} + {failed[1]} steps had failed and were taken up again (the last: {said})"
+    return told
 
 
 def killed(bench: Bench, victim: str) -> str:
@@ -88,6 +137,47 @@ def killed(bench: Bench, victim: str) -> str:
         if done.returncode and not (place and "it is over: rolled-back" in done.stdout):
             return f"{kills[0]} + {kills[1]} kills, then {bench.said(done)}"
     return f"{kills[0]} kills on the way to the end, {kills[1]} on the way back; both ways went to their end"
+
+
+# --- reboot ----------------------------------------------------------------------------------------------------------
+
+
+def reboot_at(bench: Bench, command: tuple[str, ...], after: str, *, hard: bool) -> str:
+    """The host goes down two seconds after the driver has told `after`, and comes up again; what is told then."""
+    python = f"/{fleet.TOOLS}/python"
+    driver = bench.host.popen(
+        [python, "-m", "tests.bench.playbook_driver", *command],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert driver.stdout is not None
+    for line in iter(driver.stdout.readline, ""):
+        bench.noted(line)
+        if line.startswith(after):
+            break
+    else:
+        raise AssertionError(f"the driver ended before it told {after!r}")
+    time.sleep(2)
+    bench.reboot(hard=hard)
+    bench.noted(driver.communicate(timeout=60)[0])
+    return bench.stands()
+
+
+def rebooted(bench: Bench) -> str:
+    """Twice on the way to the end by `systemctl reboot`, once as when the current fails, and once on the way back."""
+    told = [
+        f"in the quiet tick: {reboot_at(bench, ('run', BOOK, *VALUES[:-2], 'tick_at_most=20s'), '4 done', hard=False)}",
+        f"in the canary: {reboot_at(bench, ('resume', ROLE), '5 done', hard=True)}",
+        f"in the ramp: {reboot_at(bench, ('resume', ROLE), '9 done', hard=False)}",
+        f"then {bench.resume()}, {bench.units_up()} units up",
+        f"on the way back: {reboot_at(bench, ('rollback', ROLE), '10 undone', hard=True)}",
+        f"then back {bench.back()}, {bench.units_up()} units up",
+    ]
+    return "; ".join(told)
+
+
+def rebooted_in_the_swap(bench: Bench) -> str:
+    told = reboot_at(bench, ("run", BOOK, *VALUES), "7 done", hard=False)
+    return f"{told}; then back {bench.back()}, {bench.units_up()} units up"
 
 
 # --- others ----------------------------------------------------------------------------------------------------------
@@ -204,8 +294,10 @@ FAULTS: dict[str, Callable[[Bench], str]] = {
     "disk full while writing": disk_full,
     "no rights for one step": no_rights,
     "the playbook is started twice": started_twice,
+    "reboot in the middle": rebooted,
+    "reboot in the swap": rebooted_in_the_swap,
     "kill -9 of the console": lambda bench: killed(bench, "console"),
-    "kill -9 of the agent": lambda bench: killed(bench, "agent"),
+    "kill -9 of the agent": agent_killed,
     "kill -9 of both": lambda bench: killed(bench, "both"),
 }
 
@@ -215,14 +307,14 @@ def run(host: DemoHost, logs: Path, only: list[str], points: str) -> list[Result
     for fault, inject in FAULTS.items():
         if only and not any(each in fault for each in only):
             continue
-        begin_ledger(host)
-        before, began = crontab(host), time.monotonic()
+        begin_ledger(bench.host)
+        before, began = crontab(bench.host), time.monotonic()
         try:
             came = inject(bench)
         except (AssertionError, subprocess.TimeoutExpired) as error:
             came = f"THE BENCH FAILED: {str(error).splitlines()[0]}"
-        same = "the same" if crontab(host) == before else "DIFFERS"
-        counted = rows(host)
+        same = "the same" if crontab(bench.host) == before else "DIFFERS"
+        counted = rows(bench.host)
         results.append(Result(fault, f"{came} ({time.monotonic() - began:.0f} s)", same, counted.told))
         print(table(results[-1:]), file=sys.stderr)
     return results

@@ -1,6 +1,6 @@
 """Every playbook followed to its end and taken back, and the faults of a migration, on booted demo hosts.
 
-    python -m tests.bench.playbooks [--faults] [--points every|spread] [--only NAME ...]
+    python -m tests.bench.playbooks [--faults] [--points every|spread] [--each-step] [--only NAME ...]
 
 prints a Markdown table of what was measured. Rows are counted by a trigger of the database that notes each change of a
 status, so that a job that is lost or ends twice shows. A full run takes about half an hour; nothing is asserted.
@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from console.demo import fleet, state
 from console.demo import host as demo_host
-from console.demo import state
 from console.playbook.library import shipped
 from tests.bench import playbook_faults
 from tests.bench.ledger import CRONTAB, begin_ledger, crontab, rows, worktop
@@ -48,6 +48,20 @@ class Case(NamedTuple):
     prepare: Callable[[DemoHost], None] = lambda host: None
     mend: Callable[[DemoHost], None] | None = None  # what a person does when a step waits for them; then it goes on
     clean: Callable[[DemoHost], None] = lambda host: None
+    short: tuple[str, ...] = ("watch=1s",)  # where it is taken back at every step
+    title: str = ""  # where its playbook has another case
+
+    @property
+    def told(self) -> str:
+        return self.title or self.name
+
+
+class StepsResult(NamedTuple):
+    name: str
+    came: str
+    took: str
+    same: str
+    rows: str
 
 
 class Result(NamedTuple):
@@ -109,20 +123,70 @@ def retire_the_section(host: DemoHost) -> None:
     host.run(["sed", "-i", "/^.program:webhooks/a autostart=false", "/etc/supervisor/supervisord.conf"])
 
 
+SERVE = "/srv/digests/serve.py"
+SERVES = """\
+# A worker of digests that answers on a port: there may be one of it.
+import socket, sys
+at = sys.argv.index("--port")
+try:
+    taken = socket.create_server(("127.0.0.1", int(sys.argv[at + 1])))
+except OSError as error:
+    sys.exit(f"the port is taken: {error}")
+del sys.argv[at : at + 2]
+from console.__main__ import main
+sys.exit(main())
+"""
+
+
+def one_port(host: DemoHost) -> None:
+    """A line starts a worker on a fixed port each minute; one that runs already keeps the others from it."""
+    worker = "worker --role digests --handlers console.demo.handlers:HANDLERS --port 9101"
+    line = f"* * * * * nohup /usr/local/lib/worktop-demo/python {SERVE} {worker} >/dev/null 2>&1 &"
+    host.run(["sh", "-c", f"mkdir -p {Path(SERVE).parent}; cat > {SERVE}"], input=SERVES)
+    host.run(["sh", "-c", f"cp -p {CRONTAB} /root/crontab.before; sed -i '/role digests/d' {CRONTAB}"])
+    host.run(["sh", "-c", f"cat >> {CRONTAB}; touch {Path(CRONTAB).parent}"], input=f"{line}\n")
+    name_the_unit("digests", "digests-worker@.service")(host)
+    deadline = time.monotonic() + 130
+    while not host.run(["pgrep", "-u", "deploy", "-f", "port 9101"], check=False).stdout:
+        assert time.monotonic() < deadline, "cron has not started it"
+        time.sleep(1)
+
+
+def no_more_one_port(host: DemoHost) -> None:
+    host.run(["cp", "-p", "/root/crontab.before", CRONTAB])
+    forget_the_unit("digests-worker@.service")(host)
+
+
+SHORT = ("watch=1s", "tick_at_most=2s")
 CASES = (
-    Case("stuck-jobs-after-a-crash", ("--role", "webhooks")),
+    Case("stuck-jobs-after-a-crash", ("--role", "webhooks"), short=()),
     Case("hung-worker", ("--role", "exports")),
     Case("crash-loop", ("--role", "thumbnails", "--set", "watch=10s"), prepare=mend_thumbnails),
     Case("memory-budget", ("--role", "mail", "--set", "watch=10s")),
     Case("scale-up-safely", ("--role", "mail", "--set", "count=5", "--set", "watch=10s")),
-    Case("frequent-cron-to-worker-or-timer", ("--entry", "deploy:8"), prepare=every_minute, clean=no_more_every_minute),
-    Case("cron-launcher-to-systemd", ("--role", "reports", "--entry", "deploy:4")),
-    Case("two-owners-of-one-role", ("--role", "reports", "--entry", "deploy:4")),
+    Case(
+        "frequent-cron-to-worker-or-timer",
+        ("--entry", "deploy:8"),
+        prepare=every_minute,
+        clean=no_more_every_minute,
+        short=(),
+    ),
+    Case("cron-launcher-to-systemd", ("--role", "reports", "--entry", "deploy:4"), short=SHORT),
+    Case(
+        "cron-launcher-to-systemd",
+        ("--role", "digests", "--entry", "deploy:7"),
+        prepare=one_port,
+        clean=no_more_one_port,
+        short=SHORT,
+        title="cron-launcher-to-systemd, a fixed port",
+    ),
+    Case("two-owners-of-one-role", ("--role", "reports", "--entry", "deploy:4"), short=("tick_at_most=2s",)),
     Case(
         "watchdog-line-to-systemd",
         ("--role", "webhooks", "--entry", "deploy:6", "--set", "count=2"),
         mend=name_the_unit("webhooks", "webhooks@.service"),
         clean=forget_the_unit("webhooks@.service"),
+        short=SHORT,
     ),
     Case(
         "supervisord-program-to-systemd",
@@ -156,7 +220,38 @@ def follow(host: DemoHost, case: Case, log: Path) -> Result:
     same = "the same" if crontab(host) == tab else "DIFFERS"
     case.clean(host)
     after = rows(host, role)
-    return Result(case.name, ahead, back, same, f"{after.told} ({between.stuck} at its end)")
+    return Result(case.told, ahead, back, same, f"{after.told} ({between.stuck} at its end)")
+
+
+def each_step(host: DemoHost, case: Case, log: Path) -> StepsResult:
+    """To its first step and back, to its second and back, and so on; what does not end in time is killed."""
+    case.prepare(host)
+    if case.mend is not None:
+        case.mend(host)
+    begin_ledger(host)
+    tab, began = crontab(host), time.monotonic()
+    values = [
+        f"{name.removeprefix('--')}={value}" for name, value in zip(case.values[::2], case.values[1::2], strict=True)
+    ]
+    values = [value.removeprefix("set=") for value in values]
+    command = [f"/{fleet.TOOLS}/python", "-m", "tests.bench.playbook_driver", "each", case.name]
+    done = host.run([*command, *values, *case.short], check=False, timeout=2400)
+    log.write_text(done.stdout + done.stderr)
+    told = [line for line in done.stdout.splitlines() if line.startswith("each ")]
+    good = sum("ahead 0, back 0, rolled-back, files the same" in line for line in told)
+    steps = told[-1].split()[3].rstrip(":") if told else "?"
+    came = f"{good} of {steps}"
+    if done.returncode:
+        came += f"; then {' / '.join(done.stdout.splitlines()[-3:-1])}"
+    same = "the same" if crontab(host) == tab else "DIFFERS"
+    case.clean(host)
+    role = case.values[1] if case.values[0] == "--role" else ""
+    return StepsResult(case.told, came, f"{time.monotonic() - began:.0f} s", same, rows(host, role).told)
+
+
+def steps_table(results: list[StepsResult]) -> str:
+    head = "| playbook | taken back from | time | crontab | rows |"
+    return "\n".join([head, "|---|---|---|---|---|", *(f"| {' | '.join(result)} |" for result in results)])
 
 
 def table(results: list[Result]) -> str:
@@ -169,13 +264,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--faults", action="store_true")
+    parser.add_argument("--each-step", action="store_true", help="taken back from every step")
     parser.add_argument("--points", choices=tuple(playbook_faults.POINTS), default="every", help="where it is killed")
     parser.add_argument("--host", help="a kept demo host, instead of one of its own")
     parser.add_argument("--logs", type=Path, default=Path("playbook-logs"))
     asked = parser.parse_args()
     asked.logs.mkdir(parents=True, exist_ok=True)
     known = {path.stem for path in shipped().glob("*-*.md")}
-    chosen = [case for case in CASES if not asked.only or case.name in asked.only]
+    chosen = [case for case in CASES if not asked.only or case.told in asked.only]
     print(f"{len(known)} playbooks are shipped, {len(chosen)} are followed", file=sys.stderr)
     booted = None if asked.host else demo_host.boot(f"playbooks-{os.getpid()}")
     try:
@@ -187,10 +283,16 @@ def main() -> int:
         host = DemoHost(running)
         if asked.faults:
             print(playbook_faults.table(playbook_faults.run(host, asked.logs, asked.only, asked.points)))
+        elif asked.each_step:
+            every = []
+            for case in chosen:
+                every.append(each_step(host, case, asked.logs / f"{case.told}.steps.log"))
+                print(steps_table(every[-1:]), file=sys.stderr)
+            print(steps_table(every))
         else:
             results = []
             for case in chosen:
-                results.append(follow(host, case, asked.logs / f"{case.name}.log"))
+                results.append(follow(host, case, asked.logs / f"{case.told}.log"))
                 print(table(results[-1:]), file=sys.stderr)
             print(table(results))
     finally:

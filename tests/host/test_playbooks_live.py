@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from console.demo import fleet
 from console.playbook.library import Library, shipped
 from console.playbook.registry import REGISTRY
 from tests.bench.ledger import begin_ledger, crontab, rows
@@ -75,9 +76,10 @@ def test_a_line_becomes_units_and_a_line_again(
     assert counted.there == counted.before and counted.twice == 0 and counted.stuck == 0
 
 
-def test_limits_are_set_from_what_was_measured_and_taken_back(demo_host: DemoHost) -> None:
-    done = playbook(demo_host, "run", "memory-budget", "--role", "mail", "--set", "watch=1s")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
-    back = playbook(demo_host, "rollback", "mail")
-    assert back.returncode == 0, back.stdout[-3000:] + back.stderr
-    assert demo_host.run(["sh", "-c", "ls /etc/systemd/system/mail-worker@.service.d || true"]).stdout == ""
+def test_limits_are_set_from_what_was_measured_and_taken_back_from_every_step(demo_host: DemoHost) -> None:
+    """`python -m tests.bench.playbooks --each-step` does so with every playbook."""
+    follow = [f"/{fleet.TOOLS}/python", "-m", "tests.bench.playbook_driver", "each", "memory-budget", "role=mail"]
+    done = demo_host.run([*follow, "watch=1s"], check=False, timeout=120)
+    told = [line.rpartition(",")[0] for line in done.stdout.splitlines() if line.startswith("each ")]
+    came = "ahead 0, back 0, rolled-back, files the same"
+    assert told == [f"each {number} of 5: {came}" for number in range(1, 6)], done.stdout + done.stderr

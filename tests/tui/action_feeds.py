@@ -54,8 +54,6 @@ class Desk:
     async def press(self, *keys: str) -> None:
         """Press the keys and let the answers come."""
         await self.driven.press(*keys)
-        for _ in range(3):
-            await self.driven.pilot.pause(0.01)
         await self.driven.shown()
 
     async def end(self) -> None:

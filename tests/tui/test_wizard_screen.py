@@ -112,9 +112,14 @@ async def test_it_is_begun_with_what_is_chosen_and_typed() -> None:
 
 
 async def test_it_is_begun_from_a_finding_and_from_a_line_of_a_crontab() -> None:
-    async with following("tab", "enter", "P") as at:
+    def before(books: StillBooks) -> None:
+        books.known = ()
+
+    async with following("tab", "enter", before=before) as at:
+        assert "P mend" in at.text().splitlines()[-1]
+        await at.press("P")
         assert at.shows(PlaybookScreen)
-        assert "role         reports" in at.text()
+        assert "role         reports" in at.text() and "⏎ begins it" in at.text()
         await at.press("escape")
         assert "Playbook:  P Cron launcher → systemd" in at.text()
         await at.press("x")
@@ -124,6 +129,14 @@ async def test_it_is_begun_from_a_finding_and_from_a_line_of_a_crontab() -> None
         assert "entry        deploy:4" in at.text() and "asked for" not in at.text()
         await at.press("enter")
         assert at.books.begun[0][1] == {"entry": "deploy:4", "role": "reports"}
+
+
+async def test_an_unfinished_run_is_taken_up_from_a_finding() -> None:
+    async with following("tab", "enter", "P") as at:
+        assert "⏎ takes up the unfinished run: it stands at step 3 of 8" in at.text()
+        assert "entry        deploy:4" in at.text() and "asked for" not in at.text()
+        await at.press("enter")
+        assert at.shows(WizardScreen) and at.books.resumed == [RUN] and at.books.begun == []
 
 
 async def test_the_palette_knows_the_screen() -> None:
@@ -148,7 +161,7 @@ async def test_an_unfinished_run_is_told_of_at_the_start(monkeypatch: pytest.Mon
 async def test_a_step_is_agreed_to_done_and_followed_by_the_next() -> None:
     async with following("8", "enter") as at:
         assert at.books.resumed == [RUN]
-        assert "step 3 of 8 · all so far can be taken back" in at.text()
+        assert "step 3 of 8 · all can be taken back" in at.text()
         at.run.after = run_status(4)
         await at.press("enter")
         assert at.shows(StepScreen) and "Switch off line 4" in at.text() and at.run.gone == []
@@ -169,6 +182,16 @@ async def test_a_step_is_agreed_to_done_and_followed_by_the_next() -> None:
         assert "● done; ⏎ goes on" in at.text() and "cron has started nothing for 60 s" in at.text()
         await at.press("enter")
         assert "Step 4 of 8. Canary" in at.text()
+
+
+async def test_what_has_come_about_meanwhile_is_not_agreed_to() -> None:
+    async with following("8", "enter", "enter") as at:
+        assert at.shows(StepScreen) and "A apply" in at.text().splitlines()[-1]
+        shown = msgspec.structs.replace(step_view().shown, plan=None, nothing="it is off")  # type: ignore[type-var]
+        at.run.view = step_view(shown=shown)
+        await at.press("ctrl+r")
+        assert at.shows(WizardScreen) and "nothing to do: it is off" in at.text()
+        assert "nothing is left to be agreed to" in at.text()
 
 
 async def test_a_word_is_typed_where_the_plan_asks_for_it() -> None:

@@ -8,7 +8,7 @@ import pytest
 from console.errors import Problem
 from console.fleet.model import Finding
 from console.fleet.plan import Consent, Progress
-from console.playbook.model import Shown, Telling
+from console.playbook.model import Inverse, Shown, Telling
 from console.view.cells import part_columns, plain
 from console.view.glyphs import ASCII, UNICODE, to_ascii
 from console.view.listing import Look, list_grid
@@ -19,12 +19,13 @@ from console.view.wizard import (
     begun,
     body_lines,
     stand_lines,
+    standing_of,
     step_list,
     steps_collapsed,
     title_parts,
     work_line,
 )
-from tests.examples import NOW
+from tests.examples import NOW, example_fleet
 from tests.schedules import examples as schedules
 from tests.tui.hostile import HOSTILE, harmless, spoil
 from tests.tui.still_playbooks import book, line_plan, run_status, shelf, step_end, step_view
@@ -114,11 +115,38 @@ def test_where_things_stand_is_said_in_words() -> None:
     first = moment(status=run_status(1), view=step_view(1))
     assert "stopped here nothing has been changed" in stands(first)
     assert "nothing is changed yet" in plain(title_parts(first, 100, UNICODE))
+    assert "nothing is changed yet" in plain(title_parts(moment(status=run_status(2)), 100, UNICODE)), "a survey"
+    assert "all can be taken back" in plain(title_parts(moment(), 100, UNICODE))
+    final = tuple(msgspec.structs.replace(step, inverse=Inverse(kind="none")) for step in book().steps)
+    assert "part can be taken back" in plain(title_parts(moment(steps=final), 100, UNICODE))
     assert "step 3 is under way: what is done of it stays done" in stands(MOMENTS["applying"])
     assert "step 3 waits, and goes on waiting when you leave" in stands(MOMENTS["waiting"])
     assert "step 3 is not done: it can be taken up again, or back" in stands(MOMENTS["failed"])
     assert "given up: what was done stays" in stands(MOMENTS["given up"])
     assert "↓" in stands(moment(), 2) and len(stand_lines(moment(), NOW, 40, 3, UNICODE)) == 3
+
+
+def test_who_runs_it_now_is_what_the_console_sees_now() -> None:
+    fleet = example_fleet()
+    told = standing_of(fleet, "reports")
+    assert told[0].startswith("reports has ") and "(2 owners)" in told[0]
+    assert standing_of(fleet, "no such role") == () and standing_of(None, "reports") == ()
+    live = stands(moment(standing=("reports has 3 workers: 3 by reports-worker@.service",)))
+    assert "now reports has 3 workers" in live and "7 workers" not in live
+
+
+def test_what_an_earlier_step_finds_out_is_no_brace() -> None:
+    steps = tuple(msgspec.structs.replace(step, title="Room for {instances}") for step in run_status().steps)
+    shown = moment(status=run_status(steps=steps))
+    assert plain(step_list(shown, 40, UNICODE)[4]).split() == ["5", "Room", "for", "…"]
+    assert "{" not in text_of(body_lines(msgspec.structs.replace(shown, doing=WAITING), NOW, 80, UNICODE))
+
+
+def test_a_check_after_a_plan_has_the_only_countdown() -> None:
+    checked = APPLYING.told(Telling(number=3, text="it has not finished a job yet", remaining=60.0), NOW)
+    told = text_of(body_lines(moment(doing=checked), NOW, 80, UNICODE))
+    assert "Switch off line 4 of the crontab of deploy: applied" in told
+    assert "1:00 more" in told and told.count(" more") == 1
 
 
 def test_what_is_awaited_comes_first() -> None:

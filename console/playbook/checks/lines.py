@@ -57,7 +57,7 @@ async def _tick(given: Given, inputs: Inputs, begun: Begun) -> Seen:
     if line.state == "active":
         return Seen(state="not", text=f"{line.where} is active again: somebody has put it back")
     known = set(_texts(begun, "known"))
-    pids = {int(text.split(":")[1]) for text in known}
+    parents = {text.rpartition(":")[0] for text in known}
     scene = await given.scene()
     if scene.facts.processes.problem is not None:
         problem = scene.facts.processes.problem
@@ -66,7 +66,7 @@ async def _tick(given: Given, inputs: Inputs, begun: Begun) -> Seen:
         (worker, process)
         for worker in legacy(scene.status(inputs.text("role")).workers)
         for process in worker.processes
-        if _identity(process) not in known and not _came_from(process, pids)
+        if _identity(process) not in known and not _came_from(process, parents)
     ]
     if fresh:
         return Seen(
@@ -77,12 +77,13 @@ async def _tick(given: Given, inputs: Inputs, begun: Begun) -> Seen:
     every = float(str(begun.memory.get("every", _MINUTE)))
     if not begun.memory.get("whole", True):
         return Seen(state="holds", text=f"nothing was started; its period of {duration(every)} was not waited for")
-    return Seen(state="holds", text=f"nothing was started outside of units (its period is {duration(every)})")
+    return Seen(state="holds", text=f"nothing was started outside of units (the line's period is {duration(every)})")
 
 
-def _came_from(process: Process, pids: set[int]) -> bool:
-    """A worker that was there has started it: that is no tick."""
-    return process.ppid in pids or any(ancestor.pid in pids for ancestor in process.ancestors)
+def _came_from(process: Process, parents: set[str]) -> bool:
+    """A worker that was there has started it: that is no tick. A pid of before a reboot is somebody else's now."""
+    pids = (process.ppid, *(ancestor.pid for ancestor in process.ancestors))
+    return any(f"{process.ident.boot_id}:{pid}" in parents for pid in pids)
 
 
 def _identity(process: Process) -> str:

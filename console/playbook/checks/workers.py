@@ -95,7 +95,8 @@ async def _steady(given: Given, inputs: Inputs, begun: Begun) -> Seen:
     if wrong:
         return Seen(state="not", text="; ".join(wrong))
     number = len(begun.memory)
-    return Seen(state="holds", text=f"{number} run{'s' if number == 1 else ''} without a restart, below their limits")
+    who = "1 runs without a restart, below its" if number == 1 else f"{number} run without a restart, below their"
+    return Seen(state="holds", text=f"{who} limits")
 
 
 async def _memory_fits(given: Given, inputs: Inputs, begun: Begun) -> Seen:

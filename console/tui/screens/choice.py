@@ -48,6 +48,7 @@ class ChoiceScreen(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("choice")]
     HELP_LINES: ClassVar[int] = 4  # of the chosen entry's help, below the entries
+    TAKES: ClassVar[str] = "run"  # what Enter does with it, a word
     DEFAULT_CSS = """
     ChoiceScreen #window { width: 1fr; height: auto; background: $panel; margin: 1 1 0 1; }
     ChoiceScreen #window Line { background: $panel; }
@@ -130,7 +131,7 @@ class ChoiceScreen(ModalScreen[str | None]):
             lines.append(cell(((f" {self.nothing()}", "note"),), width).parts)
         self._lines.show(tuple(lines), app.tones)
         more = len(self._found) - room
-        hint = f" {app.glyphs.enter} run  Esc back" + (f"  {more} more" if more > 0 else "")
+        hint = f" {app.glyphs.enter} {self.TAKES}  Esc back" + (f"  {more} more" if more > 0 else "")
         below = self._cut_help(width, 4 + names + keys + 1)
         self._hint.show((*below, cell(((hint, "dim"),), width).parts), app.tones)
 

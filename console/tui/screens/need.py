@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from console.playbook.model import Playbook
 from console.tui.screens.ask import TypedScreen
 from console.tui.screens.choice import Entry
@@ -12,6 +14,8 @@ _LONGEST = 300
 
 class NeedScreen(TypedScreen):
     """Dismissed with the value."""
+
+    TAKES: ClassVar[str] = "take"
 
     def __init__(self, book: Playbook, name: str, about: str, suggested: tuple[tuple[str, str], ...]) -> None:
         """`suggested`: values, and what each is; raw."""

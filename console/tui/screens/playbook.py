@@ -12,7 +12,7 @@ from console.tui.commands import Scope, bindings
 from console.tui.screens.base import Doing
 from console.tui.screens.detail import DETAIL_BINDINGS, DETAIL_SCOPES, DetailScreen
 from console.view.cells import Part, safe
-from console.view.playbooks import book_sections, flaw_lines, run_sections
+from console.view.playbooks import book_sections, flaw_lines, open_run, run_sections
 from console.view.sections import Section
 
 
@@ -32,13 +32,23 @@ class PlaybookScreen(DetailScreen):
         return (("PLAYBOOK  ", "head"), (safe(self._book.title), "strong"))
 
     def sections(self, fleet: Fleet | None, width: int) -> tuple[Section, ...]:
-        return book_sections(self._book, self._values, width, self.console_app.glyphs)
+        return book_sections(self._book, self._values, width, self.console_app.glyphs, self._open_run)
+
+    @property
+    def _open_run(self) -> RunStatus | None:
+        return open_run(self.console_app.playbooks.runs, self._book, self._values)
 
     def action_begin(self) -> None:
-        """Ask for what it needs, and show its first step."""
-        self.console_app.playbooks.begin(self._book, self._values)
+        """Ask for what it needs, and show its first step; or take up the run that is unfinished."""
+        playbooks, run = self.console_app.playbooks, self._open_run
+        if run is not None:
+            playbooks.resume(run)
+        else:
+            playbooks.begin(self._book, self._values)
 
     def doings(self) -> tuple[Doing, ...]:
+        if self._open_run is not None:
+            return (Doing("take it up", "screen.begin", "", "the unfinished run, where it stands"),)
         return (Doing("begin it", "screen.begin", "", "shows its first step; nothing is changed by that"),)
 
     def selection_text(self) -> str:

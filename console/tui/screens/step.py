@@ -30,8 +30,16 @@ class StepScreen(ConsentScreen):
         old = self.console_app.clock() - self._wizard.shown_at > OLD_AFTER
         if self._shown or old:
             self._view = await self._wizard.look_anew()
+            if self._view.may_go and self._view.shown is not None and self._view.shown.plan is None:
+                self.call_later(self._nothing_left)
         self._shown = True
         return self._wizard.plan_of(self._view)
+
+    def _nothing_left(self) -> None:
+        """What was to be done has come about by itself: the step says so."""
+        if self.is_current:
+            self.notify("looked at anew: nothing is left to be agreed to", timeout=5)
+            self.app.pop_screen()
 
     def agreed(self, plan: Plan, typed: str, why: str) -> None:
         self.app.pop_screen()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import msgspec
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -28,6 +29,7 @@ from console.view.wizard import (
     has_side,
     side_width,
     stand_lines,
+    standing_of,
     step_list,
     steps_collapsed,
     title_parts,
@@ -97,6 +99,7 @@ class WizardScreen(ConsoleScreen):
 
     def show_body(self, fleet: Fleet | None) -> None:
         app, moment = self.console_app, self._wizard.moment
+        moment = msgspec.structs.replace(moment, standing=standing_of(fleet, moment.role))
         width, height = self.size
         now, tones, glyphs = app.clock(), app.tones, app.glyphs
         self.title_line.show((title_parts(moment, width, glyphs),), tones)

@@ -84,7 +84,8 @@ def changed_region(y: int, old: tuple[Part, ...], new: tuple[Part, ...]) -> Regi
 
 _TIGHT = 100  # narrower than this the screens of the footer stand close: 1Fleet 2Workers
 _KEYS_ONLY = 70  # and narrower than this they are left out
-_KEYS_FIRST: dict[Scope, int] = {"wizard": 150}  # where its own keys are needed more: narrower than this
+# Where its own keys are needed more: narrower than this.
+_KEYS_FIRST: dict[Scope, int] = {"wizard": 150, "plan": 120, "evidence": 120}
 
 
 class KeyLine(Line):
