@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from console.errors import Problem
 from console.fleet.model import Value
+from console.schedules.crontab import disabled_by
 from console.schedules.inventory import Alive, Inventory, Listed, Unread, short_name
 from console.text import ago
 from console.view.cells import Part, Tone, columns, safe
@@ -175,7 +176,11 @@ def _what(row: Row, look: Look) -> Parts:
     told = said(row.listed)
     if told and row.kind in ("launcher", "invalid"):
         return ((safe(told[0]), "bad" if row.kind == "invalid" else "warn"),)
-    return ((safe(really_runs(row.listed)), "" if row.listed.entry.active else "dim"),)
+    entry = row.listed.entry
+    if entry.active:
+        return ((safe(really_runs(row.listed)), ""),)
+    off = "switched off by worktop" if disabled_by(entry.raw) else "commented out"
+    return ((f"{off}: ", "" if disabled_by(entry.raw) else "dim"), (safe(really_runs(row.listed)), "dim"))
 
 
 def _user_of(row: Row) -> str | None:

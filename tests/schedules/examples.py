@@ -117,7 +117,8 @@ def nightly() -> Listed:
 
 
 def off() -> Listed:
-    line = entry(8, "* * * * * /srv/old/start.sh", active=False)
+    text = "* * * * * /srv/old/start.sh"
+    line = entry(8, text, active=False, raw=b"# disabled by worktop 20261129T0900Z: " + text.encode())
     explained = Explained(entry=line, kind="none", pattern="comment_only", confidence="high")
     return Listed(name=name_of(line), explained=explained, alive=Alive(growing=False))
 

@@ -79,8 +79,9 @@ async def test_a_line_is_switched_off_by_a_plan() -> None:
 
 async def test_what_is_off_can_only_be_switched_on() -> None:
     feed = ActingFeed(example_fleet())
-    async with console_on(feed, (100, 30), "6") as driven:
+    async with console_on(feed, (120, 30), "6") as driven:
         await driven.pilot.pause(0.05)
+        assert "deploy:8" in driven.text() and "switched off by worktop: " in driven.text()
         await driven.press("end", "D")
         assert isinstance(driven.app.screen, SchedulesScreen) and not feed.actions.asked
         await driven.press("E")
