@@ -414,8 +414,11 @@ class ConsoleApp(App[None]):
         await self.run_action(action, self.screen.focused or self.screen)
 
     def action_go_back(self) -> None:
-        """Go back one level; from the first level of a screen to the fleet."""
+        """Let go of selected text; else go back one level, from the first level of a screen to the fleet."""
         screen = self.screen
+        if screen.get_selected_text():
+            screen.clear_selection()
+            return
         if isinstance(screen, ConsoleScreen) and screen.back():
             return
         if len(self.screen_stack) > 1:

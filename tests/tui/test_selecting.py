@@ -10,6 +10,7 @@ from textual import events
 from textual.geometry import Offset
 
 from console.tui.screens.fleet import FleetScreen
+from console.tui.screens.jobs import JobsScreen
 from console.tui.screens.log import LogScreen
 from console.tui.screens.worker import WorkerScreen
 from console.tui.screens.workers import WorkersScreen
@@ -93,6 +94,19 @@ async def test_what_moved_is_selected_no_longer(monkeypatch: pytest.MonkeyPatch)
         assert driven.app.screen.get_selected_text()
         await driven.press("s")
         assert not driven.app.screen.get_selected_text()
+
+
+async def test_escape_lets_go_of_it_before_it_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with copying(monkeypatch, "3") as (driven, _):
+        jobs = driven.app.screen
+        assert isinstance(jobs, JobsScreen)
+        state = jobs.state
+        await draw(driven, "#title", (0, 0), (40, 0))
+        assert jobs.get_selected_text() and jobs.state == state  # no other state was chosen by it
+        await driven.press("escape")
+        assert driven.app.screen is jobs and not jobs.get_selected_text()
+        await driven.press("escape")
+        assert driven.app.screen is not jobs
 
 
 async def test_the_log_also_beyond_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,6 +168,10 @@ class ConsoleScreen(Screen[None]):
         """Show a playbook for the selection."""
         self.console_app.playbooks.show_begin(self.begins, place)
 
+    def _key_escape(self) -> None:
+        # Textual lets go of selected text here, and then the key goes back a level, too: action_go_back does one.
+        pass
+
     def action_pause(self) -> None:
         """Freeze the rows, or go on."""
         app = self.console_app

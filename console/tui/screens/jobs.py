@@ -388,5 +388,7 @@ class JobsScreen(ListScreen[JobRow]):
             self._show_status()
 
     def on_click(self, event: events.Click) -> None:
+        if self.title_line.text_selection is not None:
+            return  # the mouse was drawn over it
         if event.widget is self.title_line and (state := tab_at(self.heading(), event.x)) is not None:
             self.show_state(state)
