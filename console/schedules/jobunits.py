@@ -9,6 +9,7 @@ from console.schedules.carriers import tool_of
 from console.schedules.decide import DAY, keeps_one, looks
 from console.schedules.hazards import Scene
 from console.schedules.limits import limit_settings
+from console.schedules.losses import losses
 from console.schedules.model import FoundRole, Kind, Scheduled
 from console.schedules.outputs import redirected
 from console.schedules.paths import resolve
@@ -74,7 +75,8 @@ def role_and_files(
         at_boot=scene.rhythm.at_boot,
         stdin=entry.stdin,
     )
-    return role, units.job_files(unit), [remark] if remark else []
+    lost = losses(main, argv) if direct else []  # a shell runs the line as it stands
+    return role, units.job_files(unit), [*([remark] if remark else []), *lost]
 
 
 def _delay(scene: Scene) -> int:

@@ -15,6 +15,7 @@ from console.schedules.decide import aimed_at, hosts, looks
 from console.schedules.instances import Instances, Turn, instances
 from console.schedules.limits import limit_settings
 from console.schedules.live import live_of
+from console.schedules.losses import losses
 from console.schedules.model import Account, Entry, FoundRole, Limit, ScriptText, Surroundings
 from console.schedules.outputs import output_of
 from console.schedules.paths import resolve, search, usual
@@ -236,13 +237,14 @@ def built(
     if not start.units:
         return Built(role, units.NO_FILES, list(start.notes))
     argv, remark = absolute(start, template.turn.argv, read, started_in(start, entry, host))
+    remarks = [*([remark] if remark else []), *losses(start, argv)]
     questions = [*start.notes, *_unseen(template, role)]
     if not start.sure:
         flag = next((word for word in start.argv if word not in start.run), "")
         questions.append(f"does {_program(argv)} stay in the foreground without {flag}?")
     output, truncated = output_of(start)
     if not translate:
-        return Built(role, units.NO_FILES, questions, [remark] if remark else [], truncated)
+        return Built(role, units.NO_FILES, questions, remarks, truncated)
     host_only = hosts(start)
     files = units.worker_files(
         units.WorkerUnit(
@@ -262,7 +264,7 @@ def built(
             variables=template.variables,
         )
     )
-    return Built(role, files, questions, [remark] if remark else [], truncated)
+    return Built(role, files, questions, remarks, truncated)
 
 
 def _role(start: Start, entry: Entry, count: int | None, template: Instances, works: bool | None) -> FoundRole:
