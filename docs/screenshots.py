@@ -40,7 +40,7 @@ PICTURES = {  # name: size, keys
     "queue": ((100, 34), ("4",)),
     "log": ((110, 28), ("5",)),
     "scale": ((110, 40), ("down", "C", "6", "enter")),
-    "limits": ((110, 40), ("down", "L")),  # deploy may not: the reason stands at its top
+    "limits": ((110, 40), ("down", "L")),
     "schedules": ((120, 24), ("6",)),
     "schedule": ((110, 44), ("6", "down", "enter")),  # proving its units takes some seconds
     "host": ((110, 34), ("7",)),
@@ -52,6 +52,7 @@ PICTURES = {  # name: size, keys
 }
 MIGRATION = "migration"  # the main playbook, from the finding to its end, and the pictures that are taken on the way
 _MIGRATION_SIZE = (100, 32)
+_AS_ROOT = ("limits", MIGRATION)  # deploy may not write unit files
 _TO_THE_FIRST_STEP = ("P", "enter", "enter")  # from the evidence: the playbook, begun, the line that is asked for
 _ON_THE_WAY = {  # step, and when: name, keys before it is taken, seconds until then
     (1, "shown"): ("migration-survey", ("pagedown",), 0.0),
@@ -68,7 +69,7 @@ _AFTER_A_KEY = 1.5  # seconds a screen has to ask for what it shows
 
 
 def outside(names: list[str]) -> None:
-    """Boot a demo host, take each picture inside it as deploy, those of the migration as root, shut it down."""
+    """Boot a demo host, take each picture inside it, mostly as deploy, and shut it down."""
     from console.demo import enter, fleet, host
 
     booted = host.boot("screenshots", progress=lambda step: print(step, file=sys.stderr))  # noqa: T201
@@ -77,7 +78,7 @@ def outside(names: list[str]) -> None:
         for name in names:
             environment = (*_TERMINAL, *(_OWN_STATE[each] for each in _OWN_STATE if each == name))
             command = ["env", *environment, sys.executable, str(Path(__file__).resolve()), "--inside", name]
-            user = "root" if name == MIGRATION else "deploy"
+            user = "root" if name in _AS_ROOT else "deploy"
             argv = enter.exec_argv(booted.host.leader_pid, command, user)
             taken = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
             for each, picture in json.loads(taken).items():
@@ -138,7 +139,7 @@ async def migrate(app: ConsoleApp, pilot: Pilot[None], take: Callable[[str], Non
         await do_step(app, pilot, wizard, number, take)
         await pilot.press("enter")
         await until(pilot, lambda: wizard.moment.over or (wizard.moment.view is not None and not wizard.busy))
-    await press(app, pilot, ("q", "1"))
+    await press(app, pilot, ("q", "1", "escape"))
     await pilot.pause(10)  # the findings of the role go
     take("migration-after")
     await press(app, pilot, ("9",))

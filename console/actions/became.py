@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import Literal
 
 from console.actions import journal
 from console.actions.records import Record
 from console.actions.scene import host_answers
-from console.actions.steps.units import as_it_is
+from console.actions.steps.units import ENABLED, as_it_is, boot_differs
 from console.errors import HostError
 from console.fleet.model import Value
+from console.fleet.plan import UnitChange
 from console.host.client import HostClient
 from console.state import StateDirectory
 
@@ -70,12 +72,22 @@ async def not_as_before(record: Record, host: HostClient) -> tuple[str, ...]:
 
 
 async def _units(record: Record, host: HostClient) -> list[str]:
-    """Whether units run as before; what systemd says of one that has just been stopped may take a moment to arrive."""
+    """Whether units run, and start at boot, as before; what systemd says of one that has just been stopped or disabled
+    may take a moment to arrive."""
     until = time.monotonic() + _SETTLED
     while True:
-        other = [was for was in record.units if as_it_is(host.facts, was.unit).active != was.active]
-        if not other or time.monotonic() >= until:
-            break
+        pairs = [(was, as_it_is(host.facts, was.unit)) for was in record.units]
+        found = [
+            f"{was.unit} {text}, and it was otherwise before" for was, now in pairs for text in _otherwise(was, now)
+        ]
+        if not found or time.monotonic() >= until:
+            return found
         host.refresh()
         await asyncio.sleep(0.2)
-    return [f"{was.unit} {'does not run' if was.active else 'runs'}, and it was otherwise before" for was in other]
+
+
+def _otherwise(was: UnitChange, now: UnitChange) -> Iterator[str]:
+    if was.active != now.active:
+        yield "runs" if now.active else "does not run"
+    if boot_differs(was, now):
+        yield "does not start at boot" if was.enabled in ENABLED else "starts at boot"

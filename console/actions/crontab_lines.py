@@ -157,10 +157,12 @@ class _Draft:
             self.warnings.append("it stops nothing that runs: cron only does not start the line any more")
             return
         shown = ", ".join(map(str, pids[:_PIDS_SHOWN])) + (", …" if len(pids) > _PIDS_SHOWN else "")
-        count = f"{len(pids)} process{'es' if len(pids) > 1 else ''}"
-        self.warnings.append(
-            f"it stops nothing that runs: {count} of it go on (pid {shown}), and nobody starts them again when they end"
+        told = (
+            f"1 process of it goes on (pid {shown}), and nobody starts it again when it ends"
+            if len(pids) == 1
+            else f"{len(pids)} processes of it go on (pid {shown}), and nobody starts them again when they end"
         )
+        self.warnings.append(f"it stops nothing that runs: {told}")
 
     def plan(self, why: str) -> Plan:
         consent = Consent()

@@ -61,7 +61,7 @@ class DrainPlans(Maker):
         if draft.steps:
             draft.reasons.append("nobody is killed unless that is agreed to when it has not ended in time")
         several = f"{len(targets)} workers" + (f" of {named}" if named else "")
-        title = f"Drain {targets[0][1].key if len(targets) == 1 else several}"
+        title = f"Drain {_called(targets[0][1]) if len(targets) == 1 else several}"
         return draft.plan(
             title,
             named,
@@ -154,6 +154,11 @@ def _of_process(scene: Scene, ident: Ident) -> Target:
 
 def _with(worker: Worker, processes: tuple[Process, ...]) -> Worker:
     return msgspec.structs.replace(worker, processes=processes)
+
+
+def _called(worker: Worker) -> str:
+    """Its unit, or the pid: the key of a process has its start time in it, which tells a person nothing."""
+    return worker.key if worker.unit is not None else f"pid {worker.processes[0].ident.pid}"
 
 
 def _command(units: Sequence[str], processes: Sequence[Ident], role: str, timeout: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import cast
 from console.actions.gates import Gates
 from console.actions.records import Record
 from console.actions.scene import host_answers
-from console.actions.steps.units import as_it_is
+from console.actions.steps.units import ENABLED, as_it_is, boot_differs
 from console.actions.switches import switch_step
 from console.config import Config
 from console.errors import HostError
@@ -18,7 +18,6 @@ from console.host.client import HostClient
 
 START_TIMEOUT = 60.0
 _OF_SYSTEMD = ("/etc/systemd/", "/run/systemd/", "/.config/systemd/")
-_ENABLED = ("enabled", "enabled-runtime", "linked", "linked-runtime")
 
 
 class Back(Value, frozen=True, kw_only=True):
@@ -47,8 +46,8 @@ async def unit_steps(record: Record, config: Config, host: HostClient, gates: Ga
         if verb is not None:
             steps.append(_unit_step(was.unit, verb))
         now = as_it_is(facts, was.unit)
-        if was.enabled and now.enabled and (was.enabled in _ENABLED) != (now.enabled in _ENABLED):
-            (enable if was.enabled in _ENABLED else disable).append(was.unit)
+        if boot_differs(was, now):
+            (enable if was.enabled in ENABLED else disable).append(was.unit)
     steps += [switch_step(enable, "enable")] if enable else []
     steps += [switch_step(disable, "disable")] if disable else []
     for step in steps:

@@ -127,6 +127,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(found)
 
 
+def _at_boot(change: UnitChange, plan: Plan) -> UnitChange:
+    """One that the plan has enabled, and that was not loaded before, was not started at boot: else it were loaded."""
+    enables = (step for step in plan.steps if step.verb == "enable")
+    if change.enabled or not any(change.unit in (*step.units, step.unit) for step in enables):
+        return change
+    return msgspec.structs.replace(change, enabled="disabled")
+
+
 def read_record(path: Path) -> Record | None:
     """The journal in this file; None: it does not begin with a plan. OSError."""
     head: PlanLine | None = None
@@ -151,7 +159,9 @@ def read_record(path: Path) -> Record | None:
                 case CommittedLine():
                     committed.add(line.number)
                 case UnitLine():
-                    units.setdefault(line.change.unit, line.change)
+                    first_seen = units.get(line.change.unit, line.change)
+                    enabled = first_seen.enabled or line.change.enabled  # one that was not loaded yet said nothing
+                    units[line.change.unit] = msgspec.structs.replace(first_seen, enabled=enabled)
                 case FileLine():
                     first = files.get(line.change.path, line.change)
                     files[line.change.path] = msgspec.structs.replace(first, after=line.change.after)
@@ -174,7 +184,7 @@ def read_record(path: Path) -> Record | None:
         at=head.at,
         batches=tuple(batches),
         committed=frozenset(committed),
-        units=tuple(units.values()),
+        units=tuple(_at_boot(change, head.plan) for change in units.values()),
         files=tuple(files.values()),
         steps=frozenset(steps),
         end=end.state if end is not None else "",

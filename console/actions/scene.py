@@ -15,6 +15,7 @@ from console.host.client import HostClient
 from console.queue.client import QueueClient
 
 HOST_ANSWERS = 20.0  # seconds an agent may take to say its first word
+_AGAIN = 3.0  # seconds until another agent has told what the lost one had
 
 
 class Scene(Value, frozen=True, kw_only=True):
@@ -72,12 +73,17 @@ async def room(reader: QueueClient | None, role: Role) -> QueueRoom | None:
 
 
 async def host_answers(host: HostClient) -> None:
-    """Wait until units and processes are told, or the agent has failed; twenty seconds at most."""
-    deadline = time.monotonic() + HOST_ANSWERS
-    while time.monotonic() < deadline:
+    """Wait until units and processes are told, or the agent has failed; twenty seconds at most. One that was lost is
+    started again by itself: it has three."""
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < HOST_ANSWERS:
         facts = host.facts
-        told = (reading.taken is not None or reading.problem for reading in (facts.units, facts.processes))
-        if (facts.hello is not None and all(told) and not facts.units_partial) or facts.agent.problem is not None:
+        readings = (facts.units, facts.processes)
+        told = all(reading.taken is not None or reading.problem for reading in readings)
+        known, gone = facts.hello is not None, facts.agent.problem is not None
+        lost = gone or any(reading.problem is not None and reading.problem.what == "host agent" for reading in readings)
+        answered = gone or (known and told and not facts.units_partial)
+        if answered and (waited > _AGAIN or not (known and lost)):
             return
         await asyncio.sleep(0.05)
 

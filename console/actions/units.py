@@ -185,6 +185,10 @@ _LACKING: dict[UnitVerb, str] = {
     "enable": "is enabled already, or has no [Install] section",
     "disable": "is enabled",
 }
+_LACKING_ALL: dict[UnitVerb, str] = {
+    "start": "run already",
+    "enable": "are enabled already, or have no [Install] section",
+}
 
 
 def _nothing(verb: UnitVerb, targets: Sequence[Target]) -> str:
@@ -198,7 +202,8 @@ def _nothing(verb: UnitVerb, targets: Sequence[Target]) -> str:
     negated = " not" if len(targets) == 1 and verb not in ("start", "enable") else ""
     if negated:
         return f"{who}: nothing to {verb}"
-    return f"{who} {_LACKING[verb]}"
+    lacking = _LACKING[verb] if len(targets) == 1 else _LACKING_ALL.get(verb, _LACKING[verb])
+    return f"{who} {lacking}"
 
 
 def _title(verb: UnitVerb, targets: Sequence[Target], role: str, signal: str) -> str:

@@ -142,6 +142,7 @@ class PlaybookDesk:
             self._app.background(self._follow(opening, run.title, run.role), "take up a playbook")
 
     async def _follow(self, opening: Callable[[], Awaitable[BookRun]], title: str, role: str) -> None:
+        from console.tui.screens.playbook import PlaybookScreen
         from console.tui.screens.wizard import WizardScreen
         from console.tui.wizard import Wizard
 
@@ -152,6 +153,8 @@ class PlaybookDesk:
             return
         if running is not None:
             running.leave()
+        if isinstance(app.screen, PlaybookScreen):
+            app.pop_screen()  # its run is what is looked at from now on
         self.wizard = Wizard(app, opening, title=title, role=role)
         await app.show_first(MODE)
         await app.push_screen(WizardScreen(self.wizard))

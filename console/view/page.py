@@ -31,7 +31,7 @@ class Page:
         self.add((name, "head"))
 
     def field(self, label: str, text: str, tone: Tone = "") -> None:
-        self.add((f"{label:<13}", "dim"), (safe(text), tone), indent=13)
+        self.add((f"{label:<12} ", "dim"), (safe(text), tone), indent=13)
 
     def block(self, text: str, indent: int, tone: Tone = "dim", own: bool = False) -> None:
         """Text of several lines, each wrapped under its own beginning.

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from console.playbook.model import BackView, Checked, Playbook, RunStatus, Shelved, StepEnd, StepView, Telling
+from console.playbook.model import (
+    BackView,
+    Checked,
+    Playbook,
+    RunState,
+    RunStatus,
+    Setting,
+    Shelved,
+    StepEnd,
+    StepView,
+    Telling,
+)
 from console.text import clean, duration
 from console.view.cells import Part, Tone, plain, safe
 from console.view.glyphs import UNICODE, Glyphs
@@ -22,6 +33,12 @@ _STEP_TONES: dict[str, Tone] = {
 }
 _END_TONES: dict[str, Tone] = {"done": "ok", "failed": "bad", "left": "warn", "skipped": "dim", "undone": "ok"}
 _SEEN_TONES: dict[str, Tone] = {"holds": "ok", "not": "bad", "unknown": "warn"}
+RUN_WORDS: dict[RunState, str] = {
+    "open": "unfinished",
+    "done": "done",
+    "rolled-back": "taken back",
+    "abandoned": "given up",
+}
 _REVERSIBLE = {"yes": "can be taken back", "partly": "can be taken back in part", "no": "cannot be taken back"}
 
 
@@ -63,7 +80,7 @@ def book_lines(book: Playbook, width: int, glyphs: Glyphs = UNICODE) -> Lines:
     for name, about in book.needs:
         page.field("needs", f"{name}: {about}")
     for name, value in book.defaults.items():
-        page.field("default", f"{name} = {' '.join(value) if isinstance(value, tuple) else value}")
+        page.field("default", f"{name} = {setting_text(value)}")
     _prose(page, book.about)
     for step in book.steps:
         page.head(f"{step.number}. {safe(step.title)}")
@@ -148,7 +165,7 @@ def run_lines(status: RunStatus, now: float, width: int, glyphs: Glyphs = UNICOD
     """How far a run has come."""
     page = Page(width, glyphs)
     role = f" {glyphs.dot} {safe(status.role)}" if status.role else ""
-    page.add((f"{safe(status.title)}{role}", "strong"), (f"  {status.state}", "note"))
+    page.add((f"{safe(status.title)}{role}", "strong"), (f"  {RUN_WORDS[status.state]}", "note"))
     page.field("run", f"{status.run}, begun {duration(now - status.at)} ago by {status.who.name} on {status.host}")
     if status.held:
         page.field("run by", f"{status.held}, at this moment")
@@ -167,6 +184,13 @@ def telling_text(telling: Telling, width: int) -> str:
     """One line."""
     tail = f"  {duration(telling.remaining)} more" if telling.remaining is not None else ""
     return plain(((safe(telling.text, max(8, width - len(tail))), ""), (tail, "note")))
+
+
+def setting_text(value: Setting) -> str:
+    """As it is written in a playbook."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return " ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _prose(page: Page, markdown: str) -> None:

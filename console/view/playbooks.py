@@ -13,7 +13,7 @@ from console.view.cells import Part, Tone, safe, wrap
 from console.view.glyphs import Glyphs
 from console.view.listing import LUXURY, ListColumn, Look
 from console.view.page import Lines, Page
-from console.view.playbook import book_lines, run_lines
+from console.view.playbook import book_lines, run_lines, setting_text
 from console.view.sections import Section
 
 Parts = tuple[Part, ...]
@@ -249,13 +249,13 @@ def book_sections(
     """What a run would be given and is asked for, then the whole playbook. `run` is unfinished, and is taken up."""
     page = Page(width, glyphs)
     if run is not None:
-        values = run.values
+        values = {name: value for name, value in run.values.items() if book.defaults.get(name) != value}
         at = f"step {run.number} of {len(run.steps)}"
         page.add((f"{glyphs.enter} takes up the unfinished run", "key"), (f": it stands at {at}", ""), indent=2)
     else:
         page.add((f"{glyphs.enter} begins it", "key"), (": its first step is shown, nothing is changed by that", ""))
     for name, value in values.items():
-        page.field(name, " ".join(value) if isinstance(value, tuple) else str(value), "strong")
+        page.field(name, setting_text(value), "strong")
     for name, about in missing(book, values):
         page.add((f"{safe(name, 12):<13}", "dim"), ("asked for: ", "note"), (safe(about), ""), indent=13)
     return (

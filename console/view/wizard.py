@@ -17,7 +17,7 @@ from console.view.cells import Part, cell, fit_parts, part_columns, safe, wrap
 from console.view.glyphs import Glyphs
 from console.view.page import Lines, Page
 from console.view.plan import risk_parts
-from console.view.playbook import end_lines, run_lines, step_lines, step_mark
+from console.view.playbook import RUN_WORDS, end_lines, run_lines, step_lines, step_mark
 from console.view.progress import Run, amount_text, progress_lines
 
 Parts = tuple[Part, ...]
@@ -92,7 +92,8 @@ def _place(moment: Moment, glyphs: Glyphs) -> Parts:
     if status is None:
         return ()
     if moment.over:
-        return ((status.state.replace("-", " "), "ok" if status.state == "done" else "note"),)
+        word = "done" if status.state == "open" else RUN_WORDS[status.state]
+        return ((word, "ok" if word == "done" else "note"),)
     place: Part = (f"step {status.number} of {len(status.steps)}", "note")
     if moment.asking:
         return (place, (" looking" + ("…" if glyphs.unicode else "..."), "note"))
@@ -269,7 +270,8 @@ def stand_lines(moment: Moment, now: float, width: int, most: int, glyphs: Glyph
     page.add(*_awaited(moment, now, glyphs), indent=2)
     who, *others = moment.standing or _standing(moment) or ("",)
     page.field("now", who)
-    page.field("stopped here", _stopped_here(moment))
+    if moment.doing is not None or not moment.over:
+        page.field("stopped here", _stopped_here(moment))
     for sentence in others:
         page.field("now", sentence)
     lines = page.lines
@@ -348,8 +350,6 @@ def _stopped_here(moment: Moment) -> str:
         return ""
     if moment.doing is not None:
         return _in_the_middle(moment.doing)
-    if moment.over:
-        return _over_text(moment)
     reached = [step for step in moment.steps if _state(moment, step.number) not in ("open", "now", "undone")]
     last = reached[-1] if reached else None
     if last is None:

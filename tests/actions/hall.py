@@ -8,6 +8,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from console.actions import scale, units
 from console.actions.desk import Actions
 from console.config import Config, Database
 from console.fleet.model import Limits, Role
@@ -120,8 +123,10 @@ async def hall(
     user: str = "root",
     database: bool = True,
     budget: int | None = None,
+    lives: float = 0.3,
 ) -> AsyncIterator[Hall]:
-    """A role of this name with its template; its jobs are gone at the end."""
+    """A role of this name with its template; its jobs are gone at the end. `lives`: seconds beyond RestartSec= until
+    a worker that was started is believed to live."""
     unit = template(name, WORKER.format(name=name, drain=drain, patience=patience, **(_DEAF if deaf else _HEARS)))
     role = Role(
         name=name, template=unit, instances=tuple(instances), queues=(name,), match=(f"worker --role {name} ",),
@@ -129,9 +134,13 @@ async def hall(
     )  # fmt: skip
     async with agent(host, [role], user=user, interval=0.5) as client:
         made = Hall(host, client, role, folder, database)
+        patch = pytest.MonkeyPatch()
+        for module in (units, scale):
+            patch.setattr(module, "PAST_RESTART", lives)
         try:
             yield made
         finally:
+            patch.undo()
             await made.close()
             await asyncio.to_thread(
                 host.run, ["sh", "-c", f"systemctl stop '{name}@*'; systemctl disable '{name}@*'"], check=False

@@ -63,6 +63,23 @@ def test_an_end_is_an_end_unless_the_host_was_lost(tmp_path: Path) -> None:
     assert journal.read(state, "20261129T203108Z-3f2a91").closed == ID and journal.unfinished(state) == ()
 
 
+def test_a_unit_that_was_not_loaded_did_not_start_at_boot(tmp_path: Path) -> None:
+    state = StateDirectory(tmp_path)
+    units = ("mail@2.service", "mail@3.service")
+    steps = (*STEPS, Step(kind="unit", title="enable", units=units, verb="enable"))
+    plan = Plan(id=ID, made=1.0, verb="scale", title="Scale mail", role="mail", steps=steps)
+    written = Journal.begin(state, plan, "", WHO, "here")
+    for unit in ("mail@1.service", *units):
+        written.unit_change(UnitChange(unit=unit, active=False))
+    written.unit_change(UnitChange(unit=units[0], active=True, enabled="enabled-runtime"))
+    written.close()
+    assert [(change.active, change.enabled) for change in journal.read(state, ID).units] == [
+        (False, ""),
+        (False, "enabled-runtime"),
+        (False, "disabled"),
+    ], "what was started without being enabled, what told it before it was enabled, what told nothing"
+
+
 def test_of_each_file_the_first_before_and_the_last_after_count(tmp_path: Path) -> None:
     state = StateDirectory(tmp_path)
     written = begun(state)

@@ -77,6 +77,12 @@ async def test_scale_up_and_down_under_load_and_undo(demo_host: DemoHost, templa
         few = await own.actions.plan_scale("scales", running + 2, watch=0.3)
         outcome = await own.apply(few)
         assert "no job waits any more" in outcome.text and len(own.up()) == running + 1, outcome
+        at_boot = f"systemctl is-enabled {own.unit(running + 1)} || true"
+        assert (await inside(demo_host, at_boot)).strip() == "enabled"
+        undone = await own.apply(await own.actions.plan_undo(few.id))
+        assert undone.state == "done" and len(own.up()) == running, undone
+        assert await own.actions.not_as_before(few.id) == ()
+        assert (await inside(demo_host, at_boot)).strip() == "disabled", "nor does it start at the next boot"
 
 
 async def test_a_drain_asks_before_it_kills(demo_host: DemoHost, template: Template, tmp_path: Path) -> None:
@@ -177,7 +183,8 @@ async def test_the_agent_and_the_console_are_lost_on_the_way(
 
 
 async def test_a_second_console_is_told_who_acts(demo_host: DemoHost, template: Template, tmp_path: Path) -> None:
-    async with hall(demo_host, template, tmp_path, "seconds", ("1",)) as own, agent(demo_host, [own.role]) as client:
+    made = hall(demo_host, template, tmp_path, "seconds", ("1",), lives=1.0)
+    async with made as own, agent(demo_host, [own.role]) as client:
         other = Hall(demo_host, client, own.role, tmp_path / "other", database=False)
         await own.start(1)
         await until(lambda: own.unit(1) in other.up())

@@ -21,6 +21,7 @@ from console.demo import host as demo_host
 from console.playbook.library import shipped
 from tests.bench import playbook_faults
 from tests.bench.ledger import CRONTAB, begin_ledger, crontab, rows, worktop
+from tests.bench.playbook_faults import every_minute, no_more_every_minute
 from tests.conftest import DemoHost
 
 CONFIG = "/etc/worktop/worktop.toml"
@@ -96,15 +97,6 @@ def forget_the_unit(unit: str) -> Callable[[DemoHost], None]:
     return clean
 
 
-def every_minute(host: DemoHost) -> None:
-    line = "* * * * * /usr/bin/touch /home/deploy/ticked"
-    host.run(["sh", "-c", f"echo '{line}' >> {CRONTAB}; touch {Path(CRONTAB).parent}"])
-
-
-def no_more_every_minute(host: DemoHost) -> None:
-    host.run(["sed", "-i", "/ticked/d", CRONTAB])
-
-
 def supervise(host: DemoHost) -> None:
     """A real supervisord, as pip installs it, runs webhooks; the watchdog line of cron does not."""
     host.run(["sed", "-i", "/webhooks-worker/s/^/#/", CRONTAB])
@@ -162,7 +154,7 @@ CASES = (
     Case("stuck-jobs-after-a-crash", ("--role", "webhooks"), short=()),
     Case("hung-worker", ("--role", "exports")),
     Case("crash-loop", ("--role", "thumbnails", "--set", "watch=10s"), prepare=mend_thumbnails),
-    Case("memory-budget", ("--role", "mail", "--set", "watch=10s")),
+    Case("memory-budget", ("--role", "reports", "--set", "watch=10s")),
     Case("scale-up-safely", ("--role", "mail", "--set", "count=5", "--set", "watch=10s")),
     Case(
         "frequent-cron-to-worker-or-timer",
@@ -216,7 +208,11 @@ def follow(host: DemoHost, case: Case, log: Path) -> Result:
         began = time.monotonic()
         undone = worktop(host, "rollback", case.name, "--yes")
         written.write(undone.stdout + undone.stderr)
-    back = f"exit {undone.returncode} after {time.monotonic() - began:.0f} s"
+        back = f"exit {undone.returncode} after {time.monotonic() - began:.0f} s"
+        if undone.returncode:  # a worker did not end in time, and nobody had agreed to a kill
+            undone = worktop(host, "rollback", case.name, "--yes", "--kill")
+            written.write(undone.stdout + undone.stderr)
+            back += f", with --kill exit {undone.returncode} after {time.monotonic() - began:.0f} s"
     same = "the same" if crontab(host) == tab else "DIFFERS"
     case.clean(host)
     after = rows(host, role)

@@ -78,7 +78,7 @@ def test_a_line_becomes_units_and_a_line_again(
 
 def test_limits_are_set_from_what_was_measured_and_taken_back_from_every_step(demo_host: DemoHost) -> None:
     """`python -m tests.bench.playbooks --each-step` does so with every playbook."""
-    follow = [f"/{fleet.TOOLS}/python", "-m", "tests.bench.playbook_driver", "each", "memory-budget", "role=mail"]
+    follow = [f"/{fleet.TOOLS}/python", "-m", "tests.bench.playbook_driver", "each", "memory-budget", "role=reports"]
     done = demo_host.run([*follow, "watch=1s"], check=False, timeout=120)
     told = [line.rpartition(",")[0] for line in done.stdout.splitlines() if line.startswith("each ")]
     came = "ahead 0, back 0, rolled-back, files the same"

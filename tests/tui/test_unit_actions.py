@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from console.errors import ConfigError
 from console.fleet.model import LogLine
@@ -195,7 +196,8 @@ async def test_what_is_worth_doing_next_is_one_key_away() -> None:
         )
 
 
-async def test_plans_that_were_cut_off_are_shown_at_the_start() -> None:
+async def test_plans_that_were_cut_off_are_shown_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.tui.acting._FIRST_LOOK", 3600.0)  # only when the test says so
     cut_off = Unfinished(
         plan="20251129T160000Z-abcdef", at=NOW - 720, verb="restart", title="Restart mail, rolling", role="mail",
         done=3, steps=20, next="restart mail-worker@4.service",

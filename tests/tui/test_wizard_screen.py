@@ -18,6 +18,7 @@ from console.errors import ConfigError, RefusedError
 from console.fleet.plan import Consent, Progress, Question
 from console.playbook.model import Telling
 from console.tui import editing
+from console.tui.screens.evidence import EvidenceScreen
 from console.tui.screens.need import NeedScreen
 from console.tui.screens.playbook import FaultyScreen, PlaybookScreen, RunScreen
 from console.tui.screens.playbooks import PlaybooksScreen
@@ -137,6 +138,8 @@ async def test_an_unfinished_run_is_taken_up_from_a_finding() -> None:
         assert "entry        deploy:4" in at.text() and "asked for" not in at.text()
         await at.press("enter")
         assert at.shows(WizardScreen) and at.books.resumed == [RUN] and at.books.begun == []
+        await at.press("q", "1")
+        assert at.shows(EvidenceScreen), "the finding, not the page that has begun the run"
 
 
 async def test_the_palette_knows_the_screen() -> None:

@@ -13,7 +13,18 @@ from console.view.cells import part_columns, plain
 from console.view.glyphs import ASCII, UNICODE, to_ascii
 from console.view.listing import Look, list_grid
 from console.view.page import Lines
-from console.view.playbooks import COLUMNS, Row, for_entry, for_findings, missing, notice, rows, run_sections
+from console.view.playbooks import (
+    COLUMNS,
+    Row,
+    book_sections,
+    for_entry,
+    for_findings,
+    missing,
+    notice,
+    open_run,
+    rows,
+    run_sections,
+)
 from console.view.wizard import (
     Moment,
     begun,
@@ -123,6 +134,8 @@ def test_where_things_stand_is_said_in_words() -> None:
     assert "step 3 waits, and goes on waiting when you leave" in stands(MOMENTS["waiting"])
     assert "step 3 is not done: it can be taken up again, or back" in stands(MOMENTS["failed"])
     assert "given up: what was done stays" in stands(MOMENTS["given up"])
+    assert "stopped here" not in stands(MOMENTS["given up"]), "nothing is stopped any more"
+    assert plain(title_parts(MOMENTS["given up"], 80, UNICODE)).endswith(" given up")
     assert "↓" in stands(moment(), 2) and len(stand_lines(moment(), NOW, 40, 3, UNICODE)) == 3
 
 
@@ -233,6 +246,15 @@ def test_a_line_of_a_crontab_fills_in_itself_and_its_role() -> None:
     assert missing(found.book, found.values) == ()
     timer = next(each for each in schedules.inventory().entries if each.entry.source.kind == "timer")
     assert for_entry(shelf(), timer) == () and for_entry(shelf(), None) == ()
+
+
+def test_an_unfinished_run_is_taken_up_in_place_of_another() -> None:
+    runs = (run_status(state="done"), run_status(run="b", values={"role": "reports", "watch": "20s", "fast": True}))
+    run = open_run(runs, book(), {"role": "reports"})
+    assert run is not None and run.run == "b" and open_run(runs, book(), {"role": "mail"}) is None
+    begin = text_of(book_sections(book(), {}, 80, UNICODE, run)[0].lines)
+    assert "takes up the unfinished run: it stands at step 3 of 8" in begin
+    assert "fast         true" in begin and "watch" not in begin, "what is as always is not said"
 
 
 def test_rows_have_keys_of_their_own() -> None:

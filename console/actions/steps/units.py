@@ -21,6 +21,7 @@ from console.fleet.plan import Step, StepOutcome, UnitChange, UnitVerb
 from console.text import duration
 
 RUNS = ("active", "activating", "reloading")
+ENABLED = ("enabled", "enabled-runtime", "linked", "linked-runtime")  # started at boot
 _TIMEOUT = 60.0
 _STOPPED_WITHIN = 120.0  # seconds a stop may take beyond what the unit itself allows
 _TRIES = 3  # an agent that is lost in the same step each time is given up
@@ -145,6 +146,11 @@ def as_it_is(facts: HostFacts, name: str) -> UnitChange:
     """The unit as the host told it last; one that is not loaded does not run."""
     unit = _unit(facts, name)
     return UnitChange(unit=name, active=unit.active in RUNS, enabled=unit.enabled)
+
+
+def boot_differs(was: UnitChange, now: UnitChange) -> bool:
+    """It was known of both whether the unit is started at boot, and one is and the other is not."""
+    return bool(was.enabled and now.enabled) and (was.enabled in ENABLED) != (now.enabled in ENABLED)
 
 
 def _unit(facts: HostFacts, name: str) -> Unit:

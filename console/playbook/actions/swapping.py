@@ -24,7 +24,8 @@ async def _canary(given: Given, inputs: Inputs) -> Shown:
     status = await given.status(inputs.text("role"))
     up = [worker for worker in status.workers if is_up(worker)]
     if inputs.truth("exclusive") and (outside := legacy(status.workers)):
-        return await _drain_one(given, inputs, outside, (f"stop, then start: {len(outside)} old ones end first",))
+        told = "1 old one ends" if len(outside) == 1 else f"{len(outside)} old ones end"
+        return await _drain_one(given, inputs, outside, (f"stop, then start: {told} first",))
     old = await _older(given, up)
     if old:
         plan = await given.actions.plan_units("restart", units=(old[0].key,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.fleet.model import Holder, Worker
 from console.playbook.kinds import Check, Given, Inputs
 from console.playbook.model import Begun, Seen
 from console.playbook.settings import Input
@@ -21,9 +22,8 @@ async def _no_stuck(given: Given, inputs: Inputs, begun: Begun) -> Seen:
     named = [
         f"job {claim.job.id}: {claim.verdict}" for claim in scene.fleet.claims if claim.role == role and claim.stuck
     ]
-    return Seen(
-        state="not", text=f"{stuck} job{'s' if stuck != 1 else ''} of {role} are stuck", evidence=tuple(named[:5])
-    )
+    text = f"{stuck} jobs of {role} are stuck" if stuck > 1 else f"1 job of {role} is stuck"
+    return Seen(state="not", text=f"{text} (worktop reclaim {role})", evidence=tuple(named[:5]))
 
 
 async def _flow_begin(given: Given, inputs: Inputs) -> Begun:
@@ -68,16 +68,25 @@ async def _worked(given: Given, inputs: Inputs, begun: Begun) -> Seen:
     role, units = inputs.text("role"), inputs.texts("units")
     scene = await given.scene()
     status = scene.status(role)
-    pids = {worker.unit.main_pid: worker.key for worker in status.workers if worker.unit and worker.key in units}
+    chosen = [worker for worker in status.workers if worker.unit is not None and worker.key in units]
     if given.reader is None or status.queue is None:
         return Seen(state="unknown", text=f"the jobs of {role} are not known: {scene.unseen}")
     finished = (await given.reader.room(status.role)).finished
     for job in finished:
-        if job.holder is not None and job.holder.pid in pids:
-            return Seen(state="holds", text=f"{pids[job.holder.pid]} has finished job {job.id}")
+        for worker in chosen:
+            if job.holder is not None and _is_its(job.holder, worker):
+                return Seen(state="holds", text=f"{worker.key} has finished job {job.id}")
     if not status.queue.waiting.n and not status.queue.running.n:
         return Seen(state="holds", text=f"no job of {role} waits for it")
     return Seen(state="not", text=f"{', '.join(units)} has not finished a job yet")
+
+
+def _is_its(holder: Holder, worker: Worker) -> bool:
+    """By its main process; after a reboot the same pid may be another's."""
+    if worker.unit is None or not worker.unit.main_pid or holder.pid != worker.unit.main_pid:
+        return False
+    starts = [process.ident.start for process in worker.processes if process.ident.pid == holder.pid]
+    return holder.start is None or not starts or holder.start in starts
 
 
 NO_STUCK = Check("no-stuck", "no job is held by a dead worker or past its lease", _no_stuck, _ROLE)

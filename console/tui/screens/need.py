@@ -19,7 +19,7 @@ class NeedScreen(TypedScreen):
 
     def __init__(self, book: Playbook, name: str, about: str, suggested: tuple[tuple[str, str], ...]) -> None:
         """`suggested`: values, and what each is; raw."""
-        super().__init__(safe(about, 70), _LONGEST)
+        super().__init__(safe(about, 75), _LONGEST)
         self._title = f"{safe(book.title, 40)}: {safe(name, 30)}"
         self._suggested = suggested
 
