@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from console.errors import ConfigError
+from console.errors import ConfigError, Problem
 from console.fleet.diagnosis import targets, words
 from console.fleet.diagnosis.diagnose import about_job, diagnose, diagnose_role
 from console.fleet.diagnosis.model import (
@@ -321,6 +321,21 @@ def test_a_second_owner() -> None:
     at_boot = msgspec.structs.replace(line, schedule="@reboot", kind="at-boot")
     later = one(unit(NAME), in_unit(), seen=looked(main=main()), schedules=good((at_boot,)))
     assert later.verdict == "healthy" and state(later, "owner") == "warning"
+
+
+def test_what_a_retired_line_has_left_is_no_second_owner() -> None:
+    by_cron = Owner(kind="cron", name="deploy", detail="crontab of deploy", evidence=("cron is its ancestor",))
+    left = process(202, owner=by_cron, start=2020, role="mail")
+    retired = one(unit(NAME), in_unit(), left, seen=looked(main=main()), schedules=good(()))
+    assert retired.verdict == "healthy" and state(retired, "owner") == "warning"
+    other = CronLine(owner="deploy", source="/var/spool/cron/crontabs/deploy", line=5, schedule="0 2 * * *",
+                     command="/srv/backup.sh", kind="periodic")  # fmt: skip
+    denied = Problem("crontabs of other accounts", "not permitted")
+    of_others = msgspec.structs.replace(good((other,)), problem=denied)
+    assert one(unit(NAME), in_unit(), left, seen=looked(main=main()), schedules=of_others).verdict == "healthy"
+    not_read = msgspec.structs.replace(good(()), problem=denied)
+    found = one(unit(NAME), in_unit(), left, seen=looked(main=main()), schedules=not_read)
+    assert found.verdict == "owned by somebody else"
 
 
 @pytest.mark.parametrize(
