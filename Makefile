@@ -23,7 +23,10 @@ APT_TEST := tmux openssh-client openssh-server
 
 DEV_GROUP := $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")'
 
-.PHONY: demo test lint lock screenshots bench
+# npm beside pip, mypy beside the other checks
+MAKEFLAGS += --jobs=2
+
+.PHONY: demo test lint lint-types lint-rest lock screenshots bench
 demo: .venv/installed
 	@$(BIN)/python -m compileall -q console
 	@$(SUDO) $(KEEP_TERMINAL) $(BIN)/worktop demo $(DEMO)
@@ -31,10 +34,12 @@ demo: .venv/installed
 test: lint .venv/pgboss/installed
 	$(BIN)/pytest $(PYTEST)
 
-lint: .venv/installed-dev
+lint: lint-types lint-rest
+lint-types: .venv/installed-dev
+	$(BIN)/mypy
+lint-rest: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 # the pictures of the documentation, from a demo host
@@ -67,7 +72,7 @@ lock: .venv/installed-dev
 
 # pg-boss and the node it runs on, for the tests with its real workers: from npm, pinned, without any script of theirs.
 # Where npm or its registry is not to be had the tests that need them are skipped; with CI=true they fail.
-.venv/pgboss/installed: tests/queue/pgboss/package.json tests/queue/pgboss/package-lock.json | .venv/apt
+.venv/pgboss/installed: tests/queue/pgboss/package.json tests/queue/pgboss/package-lock.json | .venv/apt-test
 	@mkdir -p .venv/pgboss
 	@if ! command -v npm >/dev/null; then $(call apt_install,nodejs npm); fi
 	@echo "installing pg-boss into .venv/pgboss"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from console.view.cells import Part, Tone, safe, safe_block, verbatim_block, wrap
 from console.view.glyphs import Glyphs
 
 Lines = tuple[tuple[Part, ...], ...]
+
+_DIFF = re.compile(r"--- [^\n]*\n\+\+\+ ")  # its two lines of names; what follows is told by its first character
+_DIFF_TONES: dict[str, Tone] = {"+": "ok", "-": "bad"}
 
 
 class Page:
@@ -40,7 +45,9 @@ class Page:
         `lease_token = NULL` is no secret.
         """
         made = verbatim_block(text) if own else safe_block(text)
-        for line in made.rstrip("\n").split("\n"):
+        diff = _DIFF.match(made)
+        for number, line in enumerate(made.rstrip("\n").split("\n")):
             bare = line.lstrip(" ")
             left = indent + min(len(line) - len(bare), 20)
-            self.lines += wrap(((" " * left, ""), (bare, tone)), self._width, left + 2)
+            toned = _DIFF_TONES.get(line[:1], tone) if diff and number > 1 else tone
+            self.lines += wrap(((" " * left, ""), (bare, toned)), self._width, left + 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from console.errors import Problem
@@ -89,6 +90,20 @@ command      worktop reclaim --role mail"""
     )
     whole = plan_text(PLAN)
     assert "SET lease_token = NULL" in whole and "batch = 1000" in whole, "its own SQL is shown as it is run"
+
+
+def test_a_change_of_a_file_tells_new_lines_from_old_ones() -> None:
+    text = "--- /etc/x\n+++ /etc/x\n@@ -1,2 +1,2 @@\n a\n-b [red]\n+c"
+    plan = msgspec.structs.replace(PLAN, steps=(Step(kind="file", title="write /etc/x", text=text),))
+    assert tones_of(plan) == {"--- /etc/x": "dim", "+++ /etc/x": "dim", "a": "dim", "-b [red]": "bad", "+c": "ok"}
+    other = msgspec.structs.replace(plan, steps=(Step(kind="file", title="write", text="-b [red]\n+c"),))
+    assert tones_of(other) == {"-b [red]": "dim", "+c": "dim"}
+
+
+def tones_of(plan: Plan) -> dict[str, str]:
+    """How the lines of the file are toned."""
+    toned = {plain(line).strip(): line[-1][1] for line in plan_lines(plan, 78, UNICODE) if line}
+    return {text: tone for text, tone in toned.items() if text in ("--- /etc/x", "+++ /etc/x", "a", "-b [red]", "+c")}
 
 
 def test_what_is_asked() -> None:

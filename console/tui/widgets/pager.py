@@ -35,6 +35,10 @@ class Pager(VerticalScroll):
     def compose(self) -> ComposeResult:
         yield self._text
 
+    def on_resize(self) -> None:
+        # In one column the scrollbar leaves no room for the text, which then is short and needs none: without end.
+        self.styles.overflow_y = "auto" if self.outer_size.width > 1 else "hidden"
+
     def show(self, lines: Lines, tones: dict[Tone, Style]) -> None:
         """Show the lines; the scroll position stays. The text can be selected with the mouse."""
         if lines == self._shown and tones is self._tones:
