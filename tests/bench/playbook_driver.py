@@ -3,7 +3,7 @@
     python -m tests.bench.playbook_driver run|resume|rollback|each PLAYBOOK [NAME=VALUE ...] [--die N] [--victim WHO]
 
 Points are counted from 1: before and after each line that the journal of the run writes. With --victim agent the host
-agent is killed at point N, and this process two points later. It prints each step's end and, last, how many points.
+agent alone is killed, at each Nth point. It prints each step's end and, last, how many points.
 `each` follows the playbook to its first step and takes it back, then to its second and takes it back, and so on.
 """
 
@@ -27,6 +27,7 @@ from console.playbook.engine import Run
 from console.playbook.model import Settings
 from console.wiring import Sources
 
+LOOKS = 60  # one a second
 FOLDERS = (Path("/etc/systemd/system"), Path("/var/spool/cron/crontabs"))
 
 
@@ -41,15 +42,13 @@ class Points:
 
     def at(self, point: str) -> None:
         self.seen += 1
-        if not self._die:
+        if not self._die or self.seen % self._die:
             return
-        if self.seen == self._die and self._victim in ("agent", "both"):
-            agent = self._sources.host.process
-            if agent is not None:
-                os.kill(agent.pid, signal.SIGKILL)
-        last = self._die + (2 if self._victim == "agent" else 0)
-        if self.seen >= last:
-            print(f"killed {point} ({self._victim})", flush=True)
+        agent = self._sources.host.process
+        if agent is not None and self._victim in ("agent", "both"):
+            os.kill(agent.pid, signal.SIGKILL)
+        print(f"killed {point} ({self._victim})", flush=True)
+        if self._victim != "agent":
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -106,13 +105,17 @@ async def back(run: Run, on_question: OnQuestion = no) -> int:
     return 0
 
 
-async def each(books: Playbooks, name: str, values: Settings, first: int) -> int:
+async def each(books: Playbooks, name: str, values: Settings, first: int, to: int) -> int:
     """0: from every step everything came back."""
     steps, before = len(books.book(name).steps), files()
-    for number in range(first, steps + 1):
+    for number in range(first, (to or steps) + 1):
         began = time.monotonic()
         run = await books.start(name, {**values})
         try:
+            for _ in range(LOOKS):  # until there is again what the playbook is for
+                if (await run.show()).may_go:
+                    break
+                await asyncio.sleep(1)
             went = await ahead(run, number + 1, yes)
             came = await back(run, yes)
             state = run.status.state
@@ -136,7 +139,7 @@ async def main(asked: argparse.Namespace) -> int:
         books = Playbooks(sources.actions, found, sources.host, sources.queue, at=points.at)
         values: Settings = dict(pair.split("=", 1) for pair in asked.values)
         if asked.what == "each":
-            return await each(books, asked.playbook, values, asked.until or 1)
+            return await each(books, asked.playbook, values, asked.first, asked.to)
         if asked.what == "run":
             run = await books.start(asked.playbook, {**values})
         else:
@@ -161,5 +164,7 @@ if __name__ == "__main__":
     parser.add_argument("values", nargs="*")
     parser.add_argument("--die", type=int, default=0)
     parser.add_argument("--victim", default="console", choices=("console", "agent", "both"))
-    parser.add_argument("--until", type=int, default=0, help="the step that is not done; of `each` the first one")
+    parser.add_argument("--until", type=int, default=0, help="the step that is not done")
+    parser.add_argument("--first", type=int, default=1, help="the first step that is tried by `each`")
+    parser.add_argument("--to", type=int, default=0, help="the last step that is tried by `each`")
     sys.exit(asyncio.run(main(parser.parse_args())))

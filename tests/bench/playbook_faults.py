@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import pty
 import subprocess
 import sys
 import time
@@ -9,13 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from console.demo import fleet, state
+from console.demo import enter, fleet, state
 from tests.bench.ledger import CRONTAB, begin_ledger, crontab, rows, worktop
 from tests.conftest import DemoHost
 
 BOOK = "cron-launcher-to-systemd"
 VALUES = ("role=reports", "entry=deploy:4", "watch=2s", "tick_at_most=3s", "timeout=60s")
 ROLE = "reports"
+TIMER_BOOK = "frequent-cron-to-worker-or-timer"
 UNIT = "reports-worker@.service"
 DROP_IN = f"/etc/systemd/system/{UNIT}.d/zz-fault.conf"
 MOST = 400  # kills of one pass
@@ -125,10 +129,10 @@ def agent_killed(bench: Bench) -> str:
     return told
 
 
-def killed(bench: Bench, victim: str) -> str:
+def killed(bench: Bench, victim: str, start: tuple[str, ...] = (BOOK, *VALUES), name: str = ROLE) -> str:
     """Before and after writes of the journal, on the way to the end and on the way back."""
     points, kills = POINTS[bench.points], [0, 0]
-    for place, command in enumerate((("run", BOOK, *VALUES), ("rollback", ROLE))):
+    for place, command in enumerate((("run", *start), ("rollback", name))):
         for turn in range(MOST):
             done = bench.drive(*command, "--die", str(points[turn % len(points)]), "--victim", victim)
             if "killed " not in done.stdout:
@@ -137,6 +141,26 @@ def killed(bench: Bench, victim: str) -> str:
         if done.returncode and not (place and "it is over: rolled-back" in done.stdout):
             return f"{kills[0]} + {kills[1]} kills, then {bench.said(done)}"
     return f"{kills[0]} kills on the way to the end, {kills[1]} on the way back; both ways went to their end"
+
+
+def killed_in_a_timer(bench: Bench) -> str:
+    """The same of a playbook that has no worker."""
+    every_minute(bench.host)
+    try:
+        tab = crontab(bench.host)
+        told = killed(bench, "console", (TIMER_BOOK, "entry=deploy:8"), TIMER_BOOK)
+        return told + ("" if crontab(bench.host) == tab else "; its crontab DIFFERS")
+    finally:
+        no_more_every_minute(bench.host)
+
+
+def every_minute(host: DemoHost) -> None:
+    line = "* * * * * /usr/bin/touch /home/deploy/ticked"
+    host.run(["sh", "-c", f"echo '{line}' >> {CRONTAB}; touch {Path(CRONTAB).parent}"])
+
+
+def no_more_every_minute(host: DemoHost) -> None:
+    host.run(["sed", "-i", "/ticked/d", CRONTAB])
 
 
 # --- reboot ----------------------------------------------------------------------------------------------------------
@@ -162,13 +186,22 @@ def reboot_at(bench: Bench, command: tuple[str, ...], after: str, *, hard: bool)
     return bench.stands()
 
 
+def to_its_end(bench: Bench) -> str:
+    """A job whose worker went down with the host after the step that reclaims them is stuck: as the step says."""
+    ahead = bench.resume()
+    if "worktop reclaim" not in ahead:
+        return ahead
+    bench.host.run([bench.host.worktop, "reclaim", ROLE, "--yes"], check=False)
+    return f"{ahead}, and after worktop reclaim {bench.resume()}"
+
+
 def rebooted(bench: Bench) -> str:
     """Twice on the way to the end by `systemctl reboot`, once as when the current fails, and once on the way back."""
     told = [
         f"in the quiet tick: {reboot_at(bench, ('run', BOOK, *VALUES[:-2], 'tick_at_most=20s'), '4 done', hard=False)}",
         f"in the canary: {reboot_at(bench, ('resume', ROLE), '5 done', hard=True)}",
         f"in the ramp: {reboot_at(bench, ('resume', ROLE), '9 done', hard=False)}",
-        f"then {bench.resume()}, {bench.units_up()} units up",
+        f"then {to_its_end(bench)}, {bench.units_up()} units up",
         f"on the way back: {reboot_at(bench, ('rollback', ROLE), '10 undone', hard=True)}",
         f"then back {bench.back()}, {bench.units_up()} units up",
     ]
@@ -284,6 +317,49 @@ def started_twice(bench: Bench) -> str:
     return f"the second {bench.said(second)}; back {bench.back()}"
 
 
+def second_owner(bench: Bench) -> str:
+    """When all is done, somebody starts a worker from a login, and a line of cron starts one."""
+    ahead = bench.said(bench.drive("run", BOOK, *VALUES))
+    worker = "/usr/local/bin/worktop worker --role reports --handlers console.demo.handlers:HANDLERS"
+    before = owners_found(bench.host)
+    terminal, inner = pty.openpty()
+    login = enter.login_argv(bench.host.leader_pid, worker)
+    by_hand = subprocess.Popen(login, stdin=inner, stdout=inner, stderr=inner, start_new_session=True)
+    pids = outside(bench.host)
+    told = [f"{ahead}; then found: {before}", f"from a login: {owners_found(bench.host)}"]
+    bench.host.run(["kill", *pids], check=False)
+    by_hand.wait(60)
+    os.close(terminal)
+    os.close(inner)
+    bench.host.run(["sh", "-c", f"cat >> {CRONTAB}; touch {Path(CRONTAB).parent}"], input=f"* * * * * exec {worker}\n")
+    pids = outside(bench.host)
+    told.append(f"from a line of cron: {owners_found(bench.host)}")
+    bench.host.run(["sed", "-i", "/exec .usr.local.bin.worktop worker --role reports/d", CRONTAB])
+    bench.host.run(["kill", *pids], check=False)
+    return f"{'; '.join(told)}; back {bench.back()}"
+
+
+def outside(host: DemoHost) -> list[str]:
+    """Pids of the role's workers that no unit has started, once there is one."""
+    look = "for pid in $(pgrep -x -u deploy -f '[^ ]*python[^ ]* .*worker --role reports .*'); do "
+    look += "grep -q reports-worker@ /proc/$pid/cgroup || echo $pid; done"
+    deadline = time.monotonic() + 90
+    while not (found := host.run(["sh", "-c", look], check=False).stdout.split()):
+        assert time.monotonic() < deadline, "no such worker was started"
+        time.sleep(0.2)
+    return found
+
+
+def owners_found(host: DemoHost) -> str:
+    """What one look says of who owns the role, and how long it took."""
+    began = time.monotonic()
+    told = json.loads(host.run([host.worktop, "status", "--json"], check=False).stdout)
+    took = time.monotonic() - began
+    codes = ("two-owners", "outside-unit", "launcher-piles-up")
+    found = [each["what"] for each in told["findings"] if each["role"] == ROLE and each["code"] in codes]
+    return f"{' and '.join(found) or 'nothing'} ({took:.1f} s)"
+
+
 FAULTS: dict[str, Callable[[Bench], str]] = {
     "crontab edited by somebody else meanwhile": edited_meanwhile,
     "configuration management puts the line back": put_back_by_management,
@@ -294,10 +370,12 @@ FAULTS: dict[str, Callable[[Bench], str]] = {
     "disk full while writing": disk_full,
     "no rights for one step": no_rights,
     "the playbook is started twice": started_twice,
+    "a second owner afterwards": second_owner,
     "reboot in the middle": rebooted,
     "reboot in the swap": rebooted_in_the_swap,
     "kill -9 of the console": lambda bench: killed(bench, "console"),
     "kill -9 of the agent": agent_killed,
+    "kill -9 of the console, a timer": killed_in_a_timer,
     "kill -9 of both": lambda bench: killed(bench, "both"),
 }
 

@@ -154,7 +154,7 @@ CASES = (
     Case("stuck-jobs-after-a-crash", ("--role", "webhooks"), short=()),
     Case("hung-worker", ("--role", "exports")),
     Case("crash-loop", ("--role", "thumbnails", "--set", "watch=10s"), prepare=mend_thumbnails),
-    Case("memory-budget", ("--role", "reports", "--set", "watch=10s")),
+    Case("memory-budget", ("--role", "mail", "--set", "watch=10s")),
     Case("scale-up-safely", ("--role", "mail", "--set", "count=5", "--set", "watch=10s")),
     Case(
         "frequent-cron-to-worker-or-timer",

@@ -7,6 +7,7 @@ systemd goes on: the step waits for the agent, and looks whether it was done.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Literal, cast
 
 import msgspec
@@ -23,6 +24,7 @@ from console.text import duration
 RUNS = ("active", "activating", "reloading")
 ENABLED = ("enabled", "enabled-runtime", "linked", "linked-runtime")  # started at boot
 _TIMEOUT = 60.0
+_TOLD = 3.0  # seconds until the host tells what was switched
 _STOPPED_WITHIN = 120.0  # seconds a stop may take beyond what the unit itself allows
 _TRIES = 3  # an agent that is lost in the same step each time is given up
 _ENDS: frozenset[str] = frozenset({"stop", "restart", "kill"})
@@ -122,7 +124,17 @@ class UnitSteps:
         job = await doing.host.unit_job(
             names[0], cast("UnitVerb", step.verb), step.timeout or _TIMEOUT, also=tuple(names[1:])
         )
+        await self._until_told(names, step.verb == "enable")
         return StepOutcome(state="done", text=job.text)
+
+    async def _until_told(self, names: list[str], enabled: bool) -> None:
+        """An undo that is planned at once must see what has been done."""
+        host, until = self._doing.host, time.monotonic() + _TOLD
+        while any((as_it_is(host.facts, name).enabled in ENABLED) != enabled for name in names):
+            if time.monotonic() > until:
+                return
+            host.refresh()
+            await asyncio.sleep(0.1)
 
     def _said(self, said: UnitProgress) -> None:
         self._doing.tell(text=said.text, remaining=said.remaining)
