@@ -171,7 +171,8 @@ class Chaos:
         while left != 0:
             second += 1
             await asyncio.sleep(max(0.0, began + second - time.monotonic()))
-            self.kill_one()
+            while self.happened["killed"] < time.monotonic() - began:  # each second, also when a turn took longer
+                self.kill_one()
             if second % 3 == 0:
                 self.stop_one()
             self.go_on()

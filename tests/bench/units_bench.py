@@ -29,8 +29,9 @@ SECONDS = 0.5  # one job takes so long
 
 
 async def keep_adding(own: Hall, number: int, stop: asyncio.Event) -> int:
-    """Jobs in small lots, so that some always wait; how many there were."""
-    added = 0
+    """Jobs in small lots, as fast as they are done, so that some always wait; how many there were."""
+    await own.add(2 * number, SECONDS)
+    added = 2 * number
     while not stop.is_set():
         await own.add(number, SECONDS)
         added += number
@@ -47,7 +48,7 @@ async def counted(own: Hall, added: int, what: str, outcomes: list[Outcome]) -> 
 
 async def restart(host: DemoHost, template: Template, folder: Path, number: int) -> None:
     names = [str(each) for each in range(1, number + 1)]
-    async with hall(host, template, folder, "manyrolls", names) as own:
+    async with hall(host, template, folder, "manyrolls", names, lives=1.0) as own:
         for first in range(1, number + 1, 4):  # the start of a Python program takes a second of a core
             await own.start(*range(first, min(first + 4, number + 1)))
         stop = asyncio.Event()
@@ -59,7 +60,7 @@ async def restart(host: DemoHost, template: Template, folder: Path, number: int)
 
 
 async def scale(host: DemoHost, template: Template, folder: Path) -> None:
-    async with hall(host, template, folder, "manyscales", ("1", "2"), budget=8) as own:
+    async with hall(host, template, folder, "manyscales", ("1", "2"), budget=8, lives=1.0) as own:
         await own.start(1)
         stop = asyncio.Event()
         adding = asyncio.create_task(keep_adding(own, 60, stop))
