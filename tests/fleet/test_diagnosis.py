@@ -328,6 +328,7 @@ def test_what_a_retired_line_has_left_is_no_second_owner() -> None:
     left = process(202, owner=by_cron, start=2020, role="mail")
     retired = one(unit(NAME), in_unit(), left, seen=looked(main=main()), schedules=good(()))
     assert retired.verdict == "healthy" and state(retired, "owner") == "warning"
+    assert "the crontab of deploy starts none any more" in answer(retired, "owner")
     other = CronLine(owner="deploy", source="/var/spool/cron/crontabs/deploy", line=5, schedule="0 2 * * *",
                      command="/srv/backup.sh", kind="periodic")  # fmt: skip
     denied = Problem("crontabs of other accounts", "not permitted")

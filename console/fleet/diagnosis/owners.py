@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from console.fleet.diagnosis.model import Case, Examined, Starter
+from console.fleet.diagnosis.model import Case, Examined, Starter, StepState
 from console.fleet.model import Owner, RoleStatus, template_of
 from console.fleet.rules.ownership import lines_of, where
 from console.fleet.workers import ALIVE_STATES
@@ -20,6 +20,7 @@ class Parallel(NamedTuple):
     evidence: str
     certain: bool  # it does start them now; False: it would at the next boot, or when somebody starts it
     stop: str = ""  # how it is ended, an imperative clause
+    retired: bool = False  # it starts no more of them, but some still run
 
 
 def of_its_unit(status: RoleStatus, owner: Owner) -> bool:
@@ -58,7 +59,8 @@ def parallels(case: Case) -> tuple[Parallel, ...]:
         name = owner_name(owner)
         if name not in found:
             evidence = f"{worker.name} was started by {name}: {'; '.join(owner.evidence[:2])}"
-            found[name] = Parallel(name, evidence, not _retired(case, owner), _ends(owner.kind))
+            retired = _retired(case, owner)
+            found[name] = Parallel(name, evidence, not retired, _ends(owner.kind), retired)
     for line in lines_of(status, case.fleet):
         if "guard-matches-itself" in line.faults or "file-ignored" in line.faults:
             continue
@@ -119,74 +121,48 @@ def _starter(starter: Starter) -> Parallel:
 
 
 def owner(case: Case) -> Examined:
-    asked = "Who owns it, and would anybody else start a second one?"
-    status, own = case.status, case.worker.owner
+    own, looked = case.worker.owner, case.looked
     others = parallels(case)
-    certain = [each for each in others if each.certain]
-    evidence = [*own.evidence[:4], *(each.evidence for each in others[:_LISTED])]
     unread = [
         source.problem.line()
         for source in case.fleet.sources
         if source.name == "schedules" and source.problem is not None and source.state in ("denied", "down")
     ]
+    evidence = [*own.evidence[:4], *(each.evidence for each in others[:_LISTED])]
     evidence += [f"crontabs: {line}" for line in unread]
-    looked = case.looked
     if looked is not None and looked.starters_problem:
         evidence.append(f"other supervisors: {looked.starters_problem}")
-    mine = owner_name(own)
-    name = f"{mine} owns it"
-    if own.kind == "unknown":
-        name = "nobody that is known owns it"
-    foreign = case.worker.unit is None and bool(status.role.template)
-    if foreign:
-        return Examined(
-            name="owner",
-            asked=asked,
-            state="fault",
-            answer=f"{name}, not {status.role.template}",
-            evidence=tuple(evidence),
-        )
-    if certain:
-        return Examined(
-            name="owner",
-            asked=asked,
-            state="fault",
-            answer=f"{name}, and {_listed([each.name for each in certain])} start{'s' if len(certain) == 1 else ''} "
-            f"workers of {status.role.name} too",
-            evidence=tuple(evidence),
-        )
-    if others:
-        return Examined(
-            name="owner",
-            asked=asked,
-            state="warning",
-            answer=f"{name}; {_listed([each.name for each in others])} would start another at the next boot or by hand",
-            evidence=tuple(evidence),
-        )
-    if case.worker.unit is None and own.kind in ("unknown", "session"):
-        return Examined(
-            name="owner",
-            asked=asked,
-            state="warning",
-            answer=f"{name}: when it ends nobody starts it again",
-            evidence=tuple(evidence),
-        )
-    if unread:
-        return Examined(
-            name="owner",
-            asked=asked,
-            state="unknown",
-            answer=f"{name}; whether a crontab starts another is not known",
-            evidence=tuple(evidence),
-        )
-    looked_at = "" if looked is not None else "; units, timers and other supervisors were not searched"
+    name = f"{owner_name(own) if own.kind != 'unknown' else 'nobody that is known'} owns it"
+    state, rest = _and_others(case, others, bool(unread))
     return Examined(
         name="owner",
-        asked=asked,
-        state="ok",
-        answer=f"{name}, and nobody else starts its role{looked_at}",
+        asked="Who owns it, and would anybody else start a second one?",
+        state=state,
+        answer=name + rest,
         evidence=tuple(evidence),
     )
+
+
+def _and_others(case: Case, others: tuple[Parallel, ...], unread: bool) -> tuple[StepState, str]:
+    """What is to be said after who owns it."""
+    role = case.status.role
+    certain = [each.name for each in others if each.certain]
+    later = [each.name for each in others if not each.certain and not each.retired]
+    if case.worker.unit is None and role.template:
+        return "fault", f", not {role.template}"
+    if certain:
+        return "fault", f", and {_listed(certain)} start{'s' if len(certain) == 1 else ''} workers of {role.name} too"
+    if later:
+        return "warning", f"; {_listed(later)} would start another at the next boot or by hand"
+    if others:
+        gone = _listed([each.name for each in others])
+        return "warning", f"; {gone} starts none any more, but some that it started still run"
+    if case.worker.unit is None and case.worker.owner.kind in ("unknown", "session"):
+        return "warning", ": when it ends nobody starts it again"
+    if unread:
+        return "unknown", "; whether a crontab starts another is not known"
+    searched = "" if case.looked is not None else "; units, timers and other supervisors were not searched"
+    return "ok", f", and nobody else starts its role{searched}"
 
 
 def _listed(names: list[str]) -> str:
