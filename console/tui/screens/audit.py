@@ -8,13 +8,12 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from console.errors import Problem
 from console.fleet.model import Fleet
 from console.fleet.plan import AuditEntry
-from console.tui.asked import Asked
 from console.tui.commands import Scope, bindings
+from console.tui.screens.asked_list import AskedListScreen
 from console.tui.screens.detail import DETAIL_BINDINGS, DETAIL_SCOPES, DetailScreen
-from console.tui.screens.list import LIST_BINDINGS, LIST_SCOPES, ListScreen
+from console.tui.screens.list import LIST_BINDINGS, LIST_SCOPES
 from console.view.audit import STATE_TONES, audit_columns, entry_sections
 from console.view.cells import Part, safe
 from console.view.listing import ListColumn
@@ -24,7 +23,7 @@ from console.view.sections import Section
 _AT_MOST = 500  # entries
 
 
-class AuditScreen(ListScreen[AuditEntry]):
+class AuditScreen(AskedListScreen[AuditEntry, tuple[AuditEntry, ...]]):
     """The actions that were applied."""
 
     SCOPES: ClassVar[tuple[Scope, ...]] = (*LIST_SCOPES, "described", "audit")
@@ -32,16 +31,7 @@ class AuditScreen(ListScreen[AuditEntry]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: Asked[tuple[AuditEntry, ...]] | None = None
         self._seen: object = None  # the result after which it was read
-
-    def on_mount(self) -> None:
-        self.asked = Asked(self.console_app, self.show)
-        self.asked_again()
-
-    def on_unmount(self) -> None:
-        if self.asked is not None:
-            self.asked.stop()
 
     def on_screen_resume(self) -> None:
         self.asked_again()
@@ -57,19 +47,13 @@ class AuditScreen(ListScreen[AuditEntry]):
     def items(self, fleet: Fleet | None) -> Sequence[AuditEntry] | None:
         if self.console_app.desk.acting is None:
             return ()
-        return self.asked.value if self.asked is not None else None
+        return self.answer
 
     def key_of(self, item: AuditEntry) -> str:
         return f"{item.plan} {item.at}"
 
     def heading(self) -> tuple[Part, ...]:
         return (("AUDIT", "head"),)
-
-    def failure(self) -> Problem | None:
-        return self.asked.problem if self.asked is not None else None
-
-    def asking(self) -> bool:
-        return self.asked is not None and self.asked.asking and self.asked.value is None
 
     def nothing(self, fleet: Fleet | None) -> str:
         return "no action has been applied yet; x on Jobs or Fleet has what can be done"

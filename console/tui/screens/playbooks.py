@@ -7,19 +7,18 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from console.errors import Problem
 from console.fleet.model import Fleet
 from console.playbook.model import RunStatus, Shelved
-from console.tui.asked import Asked
 from console.tui.commands import Scope, bindings
+from console.tui.screens.asked_list import AskedListScreen
 from console.tui.screens.base import Doing
-from console.tui.screens.list import LIST_BINDINGS, LIST_SCOPES, ListScreen
+from console.tui.screens.list import LIST_BINDINGS, LIST_SCOPES
 from console.view.cells import Part, safe
 from console.view.listing import ListColumn, Look
 from console.view.playbooks import COLUMNS, Row, rows, summary_parts
 
 
-class PlaybooksScreen(ListScreen[Row]):
+class PlaybooksScreen(AskedListScreen[Row, tuple[tuple[Shelved, ...], tuple[RunStatus, ...]]]):
     """Read when it is shown, and on ctrl+r."""
 
     SCOPES: ClassVar[tuple[Scope, ...]] = (*LIST_SCOPES, "described", "playbooks")
@@ -27,16 +26,7 @@ class PlaybooksScreen(ListScreen[Row]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: Asked[tuple[tuple[Shelved, ...], tuple[RunStatus, ...]]] | None = None
         self._made: tuple[object, tuple[Row, ...]] = (None, ())
-
-    def on_mount(self) -> None:
-        self.asked = Asked(self.console_app, self.show)
-        self.asked_again()
-
-    def on_unmount(self) -> None:
-        if self.asked is not None:
-            self.asked.stop()
 
     def on_screen_resume(self) -> None:
         self.asked_again()
@@ -51,7 +41,7 @@ class PlaybooksScreen(ListScreen[Row]):
         return COLUMNS
 
     def items(self, fleet: Fleet | None) -> Sequence[Row] | None:
-        known = self.asked.value if self.asked is not None else None
+        known = self.answer
         if known is None:
             return None
         findings = fleet.findings if fleet is not None else ()
@@ -67,12 +57,6 @@ class PlaybooksScreen(ListScreen[Row]):
 
     def summary(self, items: Sequence[Row], look: Look) -> tuple[Part, ...]:
         return summary_parts(items)
-
-    def failure(self) -> Problem | None:
-        return self.asked.problem if self.asked is not None else None
-
-    def asking(self) -> bool:
-        return self.asked is not None and self.asked.asking and self.asked.value is None
 
     def nothing(self, fleet: Fleet | None) -> str:
         return "no playbook was found: /etc/worktop/playbooks and ~/.config/worktop/playbooks hold your own"

@@ -7,12 +7,11 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from console.errors import Problem
 from console.fleet.model import Fleet
 from console.schedules.inventory import Inventory, Listed
-from console.tui.asked import Asked
 from console.tui.commands import Scope, bindings
-from console.tui.screens.list import LIST_BINDINGS, LIST_SCOPES, ListScreen
+from console.tui.screens.asked_list import AskedListScreen
+from console.tui.screens.list import LIST_BINDINGS, LIST_SCOPES
 from console.view.cells import Part, safe
 from console.view.line_offers import line_offers
 from console.view.listing import ListColumn, Look
@@ -24,7 +23,7 @@ _EVERY = 5.0  # seconds: what is alive; files are read again only when they have
 _LATE = 3  # times as seldom while nobody touches the console
 
 
-class SchedulesScreen(ListScreen[Row]):
+class SchedulesScreen(AskedListScreen[Row, Inventory]):
     """Read when the screen is opened, then every few seconds while it is the one that is shown."""
 
     SCOPES: ClassVar[tuple[Scope, ...]] = (*LIST_SCOPES, "described", "schedules")
@@ -32,18 +31,12 @@ class SchedulesScreen(ListScreen[Row]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: Asked[Inventory] | None = None
         self._made: tuple[object, tuple[Row, ...]] = (None, ())
         self._ticks = 0
 
-    def on_mount(self) -> None:
-        self.asked = Asked(self.console_app, self._heard)
+    def ask_first(self) -> None:
         self._ask(anew=False)
         self.set_interval(_EVERY, self._tick)
-
-    def on_unmount(self) -> None:
-        if self.asked is not None:
-            self.asked.stop()
 
     def asked_again(self) -> None:
         self._ask(anew=True)
@@ -60,14 +53,14 @@ class SchedulesScreen(ListScreen[Row]):
         if app.current_mode == "schedules" and (not app.resting or self._ticks % _LATE == 0):
             self._ask(anew=False)
 
-    def _heard(self) -> None:
+    def heard(self) -> None:
         front = self.console_app.front
         (front if front is not None and self.console_app.current_mode == "schedules" else self).show()
 
     @property
     def inventory(self) -> Inventory | None:
         """What was heard last."""
-        return self.asked.value if self.asked is not None else None
+        return self.answer
 
     def find(self, name: str) -> Listed | None:
         """The entry of that name, as it is now."""
@@ -96,12 +89,6 @@ class SchedulesScreen(ListScreen[Row]):
     def summary(self, items: Sequence[Row], look: Look) -> tuple[Part, ...]:
         known = self.inventory
         return summary_parts(tuple(items), look.glyphs, known.notes if known is not None else ())
-
-    def failure(self) -> Problem | None:
-        return self.asked.problem if self.asked is not None else None
-
-    def asking(self) -> bool:
-        return self.asked is not None and self.asked.asking and self.asked.value is None
 
     def nothing(self, fleet: Fleet | None) -> str:
         return "nothing is scheduled on this host: no crontab, no timer, no supervisor; ctrl+r looks again"
