@@ -12,8 +12,9 @@ from console.actions.scene import Scene, look, room
 from console.actions.unitdraft import Maker, Target, UnitDraft, one_role, targets_of
 from console.errors import ConfigError
 from console.fleet.choices import is_up
-from console.fleet.model import Ident, Process, Worker
+from console.fleet.model import Ident, Process, Role, Worker
 from console.fleet.plan import Plan, Step
+from console.fleet.rules.ownership import retired
 from console.text import duration
 
 PROCESS_TIMEOUT = 90.0  # seconds a process outside of units is given, as systemd's own TimeoutStopSec=
@@ -50,8 +51,8 @@ class DrainPlans(Maker):
                     f"{worker.key}: if it tells systemd that it stops (sd_notify), systemd kills it after its "
                     f"TimeoutStopSec, {duration(worker.unit.timeout_stop)}; worktop limits can raise that"
                 )
-        for _, worker in strays:
-            await self._stray(draft, worker, timeout)
+        for each, worker in strays:
+            await self._stray(draft, each, worker, timeout)
         kept = [worker.key for _, worker in of_units if worker.unit is not None and worker.unit.enabled == "enabled"]
         if kept:
             one = len(kept) == 1
@@ -70,7 +71,7 @@ class DrainPlans(Maker):
             reversible="partly" if strays else "yes",
         )
 
-    async def _stray(self, draft: UnitDraft, worker: Worker, timeout: float | None) -> None:
+    async def _stray(self, draft: UnitDraft, role: Role, worker: Worker, timeout: float | None) -> None:
         """A process that no unit of the role runs: through whoever would start it again, else by its identity."""
         main = worker.processes[0]
         draft.refuse(await self._gates.signal(main))
@@ -80,7 +81,8 @@ class DrainPlans(Maker):
         if other is not None:
             draft.steps.append(other)
             return
-        if owner.kind == "cron":
+        scene = draft.scene
+        if owner.kind == "cron" and not retired(owner, scene.status(role.name), scene.fleet):
             draft.warnings.append(
                 f"cron starts another: {owner.detail or owner.name}; disable that line first (worktop schedules)"
             )

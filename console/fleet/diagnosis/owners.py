@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from console.fleet.diagnosis.model import Case, Examined, Starter, StepState
 from console.fleet.model import Owner, RoleStatus, template_of
-from console.fleet.rules.ownership import lines_of, where
+from console.fleet.rules.ownership import lines_of, retired, where
 from console.fleet.workers import ALIVE_STATES
 
 _OFF = frozenset({"disabled", "masked", "masked-runtime", "static", "indirect", ""})
@@ -59,8 +59,8 @@ def parallels(case: Case) -> tuple[Parallel, ...]:
         name = owner_name(owner)
         if name not in found:
             evidence = f"{worker.name} was started by {name}: {'; '.join(owner.evidence[:2])}"
-            retired = _retired(case, owner)
-            found[name] = Parallel(name, evidence, not retired, _ends(owner.kind), retired)
+            gone = retired(owner, status, case.fleet)
+            found[name] = Parallel(name, evidence, not gone, _ends(owner.kind), gone)
     for line in lines_of(status, case.fleet):
         if "guard-matches-itself" in line.faults or "file-ignored" in line.faults:
             continue
@@ -78,15 +78,6 @@ def parallels(case: Case) -> tuple[Parallel, ...]:
     for name in triggered.split():
         found.setdefault(name, Parallel(name, f"TriggeredBy={triggered}", True, f"systemctl disable --now {name}"))
     return tuple(sorted(found.values(), key=lambda each: not each.certain))
-
-
-def _retired(case: Case, owner: Owner) -> bool:
-    """Cron started it, but no line of that crontab, which was read, starts the role any more."""
-    if owner.kind != "cron" or lines_of(case.status, case.fleet):
-        return False
-    source = next((source for source in case.fleet.sources if source.name == "schedules"), None)
-    read = source is not None and source.state == "live" and source.problem is None
-    return read or any(line.owner == owner.name for line in case.fleet.schedules)
 
 
 def _same(one: Owner, other: Owner) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from console.fleet.model import CronLine, Finding, Fleet, RoleStatus, Worker
+from console.fleet.model import CronLine, Finding, Fleet, Owner, RoleStatus, Worker
 from console.fleet.workers import ALIVE_STATES
 from console.text import ago
 
@@ -19,6 +19,15 @@ _ONE_OWNER = (
 
 def lines_of(status: RoleStatus, fleet: Fleet) -> tuple[CronLine, ...]:
     return tuple(line for line in fleet.schedules if status.role.name in line.roles)
+
+
+def retired(owner: Owner, status: RoleStatus, fleet: Fleet) -> bool:
+    """Cron started a worker, but no line of that crontab, which was read, starts the role any more."""
+    if owner.kind != "cron" or lines_of(status, fleet):
+        return False
+    source = next((source for source in fleet.sources if source.name == "schedules"), None)
+    read = source is not None and source.state == "live" and source.problem is None
+    return read or any(line.owner == owner.name for line in fleet.schedules)
 
 
 def where(line: CronLine) -> str:
