@@ -3,7 +3,8 @@
     python -m tests.bench.playbook_driver run|resume|rollback|each PLAYBOOK [NAME=VALUE ...] [--die N] [--victim WHO]
 
 Points are counted from 1: before and after each line that the journal of the run writes. With --victim agent the host
-agent alone is killed, at each Nth point. It prints each step's end and, last, how many points.
+agent alone is killed, at each Nth point. With --new FILE it is killed at the first point of a step that is not in the
+file, and the point is added to it. It prints each step's end and, last, how many points.
 `each` follows the playbook to its first step and takes it back, then to its second and takes it back, and so on.
 """
 
@@ -16,6 +17,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from console import config
@@ -34,15 +36,18 @@ FOLDERS = (Path("/etc/systemd/system"), Path("/var/spool/cron/crontabs"))
 class Points:
     """Kills at the point that was asked for."""
 
-    def __init__(self, sources: Sources, die: int, victim: str) -> None:
+    def __init__(self, sources: Sources, die: int, victim: str, new: Path | None) -> None:
         self._sources = sources
         self._die = die
         self._victim = victim
+        self._new = new
+        self._met: Counter[str] = Counter()
+        self.run: Run | None = None
         self.seen = 0
 
     def at(self, point: str) -> None:
         self.seen += 1
-        if not self._die or self.seen % self._die:
+        if not (self._is_new(point) if self._new is not None else self._die and self.seen % self._die == 0):
             return
         agent = self._sources.host.process
         if agent is not None and self._victim in ("agent", "both"):
@@ -50,6 +55,19 @@ class Points:
         print(f"killed {point} ({self._victim})", flush=True)
         if self._victim != "agent":
             os.kill(os.getpid(), signal.SIGKILL)
+
+    def _is_new(self, point: str) -> bool:
+        """Whether nobody was killed here yet: at this point of this step, met so many times in one process."""
+        assert self._new is not None
+        step = self.run.step.number if self.run is not None and self.run.step is not None else 0
+        self._met[f"{step} {point}"] += 1
+        name = f"{step} {point} {self._met[f'{step} {point}']}"
+        known = self._new.read_text().splitlines() if self._new.exists() else []
+        if name in known:
+            return False
+        with self._new.open("a") as written:
+            print(name, file=written)
+        return True
 
 
 def typed(plan: Plan | None) -> str:
@@ -105,11 +123,13 @@ async def back(run: Run, on_question: OnQuestion = no) -> int:
     return 0
 
 
-async def each(books: Playbooks, name: str, values: Settings, first: int, to: int) -> int:
+async def each(books: Playbooks, name: str, values: Settings, first: int, to: int, again: str) -> int:
     """0: from every step everything came back."""
     steps, before = len(books.book(name).steps), files()
     for number in range(first, (to or steps) + 1):
         began = time.monotonic()
+        if again:
+            await (await asyncio.create_subprocess_shell(again)).wait()
         run = await books.start(name, {**values})
         try:
             for _ in range(LOOKS):  # until there is again what the playbook is for
@@ -133,17 +153,18 @@ async def each(books: Playbooks, name: str, values: Settings, first: int, to: in
 async def main(asked: argparse.Namespace) -> int:
     found = config.load()
     sources = Sources(found, interval=0.5)
-    points = Points(sources, asked.die, asked.victim)
+    points = Points(sources, asked.die, asked.victim, asked.new)
     try:
         await sources.host.ready(20.0)
         books = Playbooks(sources.actions, found, sources.host, sources.queue, at=points.at)
         values: Settings = dict(pair.split("=", 1) for pair in asked.values)
         if asked.what == "each":
-            return await each(books, asked.playbook, values, asked.first, asked.to)
+            return await each(books, asked.playbook, values, asked.first, asked.to, asked.again)
         if asked.what == "run":
             run = await books.start(asked.playbook, {**values})
         else:
             run = await books.resume(asked.playbook)
+        points.run = run
         try:
             return await back(run) if asked.what == "rollback" else await ahead(run, asked.until)
         finally:
@@ -163,8 +184,12 @@ if __name__ == "__main__":
     parser.add_argument("playbook")
     parser.add_argument("values", nargs="*")
     parser.add_argument("--die", type=int, default=0)
+    parser.add_argument("--new", type=Path, help="points where somebody was killed already; one more is added")
     parser.add_argument("--victim", default="console", choices=("console", "agent", "both"))
     parser.add_argument("--until", type=int, default=0, help="the step that is not done")
     parser.add_argument("--first", type=int, default=1, help="the first step that is tried by `each`")
     parser.add_argument("--to", type=int, default=0, help="the last step that is tried by `each`")
+    parser.add_argument(
+        "--again", default="", help="a command of the shell that makes again, before each of `each`, what is mended"
+    )
     sys.exit(asyncio.run(main(parser.parse_args())))

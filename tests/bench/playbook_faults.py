@@ -25,7 +25,8 @@ DROP_IN = f"/etc/systemd/system/{UNIT}.d/zz-fault.conf"
 MOST = 400  # kills of one pass
 MOST_FAILED = 20  # steps that may fail for want of an agent
 AGENT_GAPS = (7, 4, 11, 3, 9, 5, 13, 17, 23, 0)  # how many points lie between two kills of the agent; by turns
-POINTS = {"every": (1, 2), "spread": (1, 2, 5, 3, 7, 4)}  # how many points after the last kill the next one comes
+SPREAD = (1, 2, 5, 3, 7, 4)  # how many points after the last kill the next one comes; by turns
+POINTS = ("every", "spread")
 QUIET_TICK, CANARY, SWAP, JOBS = 5, 6, 8, 9  # numbers of steps
 REST = ("--set", "watch=2s", "--set", "tick_at_most=3s", "--set", "timeout=5s")
 
@@ -131,10 +132,12 @@ def agent_killed(bench: Bench) -> str:
 
 def killed(bench: Bench, victim: str, start: tuple[str, ...] = (BOOK, *VALUES), name: str = ROLE) -> str:
     """Before and after writes of the journal, on the way to the end and on the way back."""
-    points, kills = POINTS[bench.points], [0, 0]
+    kills = [0, 0]
     for place, command in enumerate((("run", *start), ("rollback", name))):
+        points = f"/root/points-{time.time_ns()}"  # in the host
         for turn in range(MOST):
-            done = bench.drive(*command, "--die", str(points[turn % len(points)]), "--victim", victim)
+            where = ("--new", points) if bench.points == "every" else ("--die", str(SPREAD[turn % len(SPREAD)]))
+            done = bench.drive(*command, *where, "--victim", victim)
             if "killed " not in done.stdout:
                 break
             kills[place] += 1

@@ -50,6 +50,7 @@ class Case(NamedTuple):
     mend: Callable[[DemoHost], None] | None = None  # what a person does when a step waits for them; then it goes on
     clean: Callable[[DemoHost], None] = lambda host: None
     short: tuple[str, ...] = ("watch=1s",)  # where it is taken back at every step
+    again: str = ""  # a command that makes again, before each of these passes, what the pass before has mended
     title: str = ""  # where its playbook has another case
 
     @property
@@ -81,6 +82,19 @@ def mend_thumbnails(host: DemoHost) -> None:
     host.run(["sed", "-i", "s/^QUALITY=.*/QUALITY=80/", "/srv/thumbnails/env/2"])
     host.run(["sed", "-i", "/^CACHE_MB/d", "/srv/thumbnails/env/3"])
     host.run(["sh", "-c", "grep -q BUCKET /srv/thumbnails/env/4 || echo BUCKET=media >> /srv/thumbnails/env/4"])
+
+
+CRASHES = """\
+one=thumbnails-worker@2.service; folder=/run/systemd/system/$one.d
+mkdir -p $folder; printf '[Service]\\nRestart=no\\n' > $folder/crashes.conf
+systemctl daemon-reload; systemctl reset-failed; systemctl start $one
+systemctl kill --signal=ABRT $one; until systemctl is-failed --quiet $one; do sleep 0.1; done
+"""
+
+
+def no_more_crashes(host: DemoHost) -> None:
+    host.run(["rm", "-rf", "/run/systemd/system/thumbnails-worker@2.service.d"])
+    host.run(["systemctl", "daemon-reload"])
 
 
 def name_the_unit(role: str, unit: str) -> Callable[[DemoHost], None]:
@@ -153,8 +167,15 @@ SHORT = ("watch=1s", "tick_at_most=2s")
 CASES = (
     Case("stuck-jobs-after-a-crash", ("--role", "webhooks"), short=()),
     Case("hung-worker", ("--role", "exports")),
-    Case("crash-loop", ("--role", "thumbnails", "--set", "watch=10s"), prepare=mend_thumbnails),
+    Case(
+        "crash-loop",
+        ("--role", "thumbnails", "--set", "watch=10s"),
+        prepare=mend_thumbnails,
+        clean=no_more_crashes,
+        again=CRASHES,
+    ),
     Case("memory-budget", ("--role", "mail", "--set", "watch=10s")),
+    Case("memory-budget", ("--role", "reports", "--set", "watch=10s"), title="memory-budget, no limit before"),
     Case("scale-up-safely", ("--role", "mail", "--set", "count=5", "--set", "watch=10s")),
     Case(
         "frequent-cron-to-worker-or-timer",
@@ -185,6 +206,7 @@ CASES = (
         ("--role", "webhooks", "--entry", "supervisord:webhooks"),
         prepare=supervise,
         mend=retire_the_section,
+        again="sed -i /^autostart=false/d /etc/supervisor/supervisord.conf; supervisorctl start webhooks || true",
     ),
 )
 
@@ -231,7 +253,7 @@ def each_step(host: DemoHost, case: Case, log: Path) -> StepsResult:
     ]
     values = [value.removeprefix("set=") for value in values]
     command = [f"/{fleet.TOOLS}/python", "-m", "tests.bench.playbook_driver", "each", case.name]
-    done = host.run([*command, *values, *case.short], check=False, timeout=2400)
+    done = host.run([*command, *values, *case.short, "--again", case.again], check=False, timeout=2400)
     log.write_text(done.stdout + done.stderr)
     told = [line for line in done.stdout.splitlines() if line.startswith("each ")]
     good = sum("ahead 0, back 0, rolled-back, files the same" in line for line in told)
@@ -261,7 +283,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--faults", action="store_true")
     parser.add_argument("--each-step", action="store_true", help="taken back from every step")
-    parser.add_argument("--points", choices=tuple(playbook_faults.POINTS), default="every", help="where it is killed")
+    parser.add_argument("--points", choices=playbook_faults.POINTS, default="every", help="where it is killed")
     parser.add_argument("--host", help="a kept demo host, instead of one of its own")
     parser.add_argument("--logs", type=Path, default=Path("playbook-logs"))
     asked = parser.parse_args()

@@ -50,7 +50,9 @@ async def _survey(given: Given, inputs: Inputs) -> Shown:
         if not inputs.truth("other_origins")
     ]
     if not chosen.entry.active:
-        refused.append(f"{chosen.name} is a comment: cron does not run it")
+        kind = chosen.entry.source.kind
+        why = f"{kind} does not start it by itself" if kind in ("supervisord", "pm2") else "it is a comment for cron"
+        refused.append(f"{chosen.name} is not active: {why}")
     return Shown(
         nothing="looked at" if not refused else "",
         facts=tuple(facts),
