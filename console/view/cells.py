@@ -97,6 +97,28 @@ def cell(parts: tuple[Part, ...], width: int, right: bool = False, gap: int = 0)
     return Cell(tuple((text, tone) for text, tone in out if text))
 
 
+class Cells:
+    """`cell`, remembered from one table to the next: most of its cells are the same then.
+
+    Only those of the last table are kept: ages and counts make new ones all the time.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[object, ...], Cell] = {}
+        self._now: dict[tuple[object, ...], Cell] = {}
+
+    def begin(self) -> None:
+        """A new table."""
+        self._last, self._now = self._now, {}
+
+    def __call__(self, parts: tuple[Part, ...], width: int, right: bool = False, gap: int = 0) -> Cell:
+        key = (parts, width, right, gap)
+        found = self._now.get(key)
+        if found is None:
+            found = self._now[key] = self._last.get(key) or cell(parts, width, right, gap)
+        return found
+
+
 _LONGEST_LINE = 600
 
 

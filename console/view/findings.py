@@ -8,7 +8,7 @@ from functools import lru_cache
 import msgspec
 
 from console.fleet.model import Finding, Fleet, Severity
-from console.view.cells import Column, Grid, Part, Row, Tone, cell, columns, part_columns, safe, safe_block, wrap
+from console.view.cells import Cells, Column, Grid, Part, Row, Tone, cell, columns, part_columns, safe, safe_block, wrap
 from console.view.glyphs import Glyphs
 from console.view.rows import unique
 
@@ -54,6 +54,9 @@ def title_parts(shown: Sequence[Entry], role: str | None, width: int, hidden: in
     return cell(tuple(parts), width).parts
 
 
+_cell = Cells()
+
+
 def finding_grid(shown: Sequence[Entry], width: int, glyphs: Glyphs) -> Grid:
     """One line per finding: sign, role, what is the case, and at the right the next step."""
     if width < 1 or not shown:
@@ -69,6 +72,7 @@ def finding_grid(shown: Sequence[Entry], width: int, glyphs: Glyphs) -> Grid:
     widths[2] = max(0, width - widths[0] - widths[1] - widths[3] - (1 if widths[3] else 0))
     keys = ("sign", "role", "what", "next")
     rows = []
+    _cell.begin()
     for entry, name, step in zip(shown, names, steps, strict=True):
         finding = entry.finding
         parts_of: tuple[tuple[Part, ...], ...] = (
@@ -82,9 +86,6 @@ def finding_grid(shown: Sequence[Entry], width: int, glyphs: Glyphs) -> Grid:
         rows.append(Row(entry.key, tuple(c for c, wide in zip(made, widths, strict=True) if wide)))
     wide = [(key, w + (1 if key == "what" and widths[3] else 0)) for key, w in zip(keys, widths, strict=True) if w]
     return Grid(columns=tuple(Column(key, " " * w, w) for key, w in wide), rows=tuple(rows))
-
-
-_cell = lru_cache(maxsize=4096)(cell)  # most cells are the same as in the last fleet
 
 
 def _what(finding: Finding, width: int) -> tuple[Part, ...]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from console.fleet.model import Fleet
-from console.view.cells import Cell, Column, Grid, Part, Row, cell, columns, part_columns, plain
+from console.view.cells import Cell, Cells, Column, Grid, Part, Row, cell, columns, part_columns, plain
 from console.view.glyphs import Glyphs
 from console.view.rows import View, unique, view_of
 
@@ -115,7 +114,7 @@ def next_order(specs: Sequence[ListColumn[T]], shown: Collection[str], order: Or
 
 # --- layout ------------------------------------------------------------------------------------------------------
 
-_cell = lru_cache(maxsize=4096)(cell)  # most cells are the same as in the last second
+_cell = Cells()
 
 
 def list_grid(
@@ -135,6 +134,7 @@ def list_grid(
     """
     if width < 1:
         return Grid()
+    _cell.begin()
     made = [tuple(spec.parts(item, look) for spec in specs) for item in items]
     widths: dict[str, int] = {}
     for number, spec in enumerate(specs):

@@ -13,7 +13,7 @@ import msgspec
 
 from console.fleet.model import Count, Fleet, RoleStatus, SourceName, Trend, TrendPoint, WorkerState
 from console.text import duration, grouped, size
-from console.view.cells import Cell, Column, Grid, Part, Row, Tone, cell, part_columns, safe
+from console.view.cells import Cell, Cells, Column, Grid, Part, Row, Tone, cell, part_columns, safe
 from console.view.glyphs import Glyphs, word
 from console.view.spark import TREND_MINUTES, minutes, spark
 
@@ -370,6 +370,7 @@ def role_grid(fleet: Fleet, width: int, glyphs: Glyphs) -> Grid:
     gap = min(3, 1 + (width - _total(widths)) // gaps)
     keys = unique([status.role.name for status in fleet.roles])
     rows = []
+    _cell.begin()
     for place, (key, forms) in enumerate(zip(keys, states, strict=True)):
         parts: list[Parts] = [() if spec.key == _STATES else made(spec)[place] for spec in specs]
         rows.append(Row(key, _cells(forms, specs, parts, widths, gap)))
@@ -414,7 +415,7 @@ def _columns(specs: list[Spec], form: dict[str, int], widths: dict[str, int], ga
     return tuple(out)
 
 
-_cell = lru_cache(maxsize=4096)(cell)  # most cells are the same as in the last fleet
+_cell = Cells()
 
 
 def _cells(
