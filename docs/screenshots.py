@@ -72,7 +72,7 @@ def outside(names: list[str]) -> None:
     """Boot a demo host, take each picture inside it, mostly as deploy, and shut it down."""
     from console.demo import enter, fleet, host
 
-    booted = host.boot("screenshots", progress=lambda step: print(step, file=sys.stderr))  # noqa: T201
+    booted = host.boot("screenshots", progress=lambda step: print(step, file=sys.stderr))  # noqa: T201  progress
     try:
         fleet.wait_for_stuck_jobs(booted.host.leader_pid)
         for name in names:
@@ -83,7 +83,7 @@ def outside(names: list[str]) -> None:
             taken = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
             for each, picture in json.loads(taken).items():
                 (IMAGES / f"{each}.svg").write_text(picture, encoding="utf-8")
-                print(f"docs/img/{each}.svg", file=sys.stderr)  # noqa: T201
+                print(f"docs/img/{each}.svg", file=sys.stderr)  # noqa: T201  progress
     finally:
         booted.close()
 
@@ -112,7 +112,7 @@ async def inside(name: str) -> None:
             await press(app, pilot, keys)
             await pilot.pause(2 * _AFTER_A_KEY)
             take(name)
-    print(json.dumps(pictures))  # noqa: T201
+    print(json.dumps(pictures))  # noqa: T201  to the process outside, which reads it
 
 
 async def press(app: ConsoleApp, pilot: Pilot[None], keys: tuple[str, ...]) -> None:

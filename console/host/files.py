@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
     @property
     def folder(self) -> str:
-        return os.path.join(self.base, self.drop_ins) if self.drop_ins else self.base  # noqa: PTH118  of text
+        return f"{self.base}/{self.drop_ins}" if self.drop_ins else self.base
 
 
 def _units() -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def replace_file(
         raise HostError(what, _why(error), _MORE_RIGHTS if isinstance(error, PermissionError) else "") from None
     if content is None and place.drop_ins:
         with contextlib.suppress(OSError):  # of others' drop-ins it is not empty
-            os.rmdir(place.folder)  # noqa: PTH106  beside os.unlink of the same folder
+            Path(place.folder).rmdir()
     done = "removed" if content is None else "made" if before.content is None else "replaced"
     return FileWritten(
         path=path, sha256=digest(content), backup=kept, text=f"{path} {done}" + (f", copy in {kept}" if kept else "")

@@ -121,6 +121,11 @@ def open_one(command: tuple[str, ...]) -> Carrier | None:
     return _with_options(name, Carrier(command[: len(command) - len(inner)], inner), options)
 
 
+def options_of(carrier: Carrier) -> dict[str, str]:
+    """The options of a plain carrier with their values."""
+    return split((*carrier.words, "-"), *_RULES[name_of(carrier.words)])[0]
+
+
 def _with_options(name: str, carrier: Carrier, options: dict[str, str]) -> Carrier:
     """What the options of a plain carrier say."""
     if name in ("sudo", "doas"):

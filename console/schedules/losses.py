@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from console.schedules import marks
-from console.schedules.carrying import Carrier, name_of, split
-from console.schedules.commands import words
+from console.schedules.carriers import options_of
+from console.schedules.carrying import Carrier, name_of
 from console.schedules.starts import Start
 from console.text import mask_arguments
 
@@ -22,7 +22,6 @@ _SETS_UP = {
     "dbus-run-session": "a bus: run it before the command in ExecStart=",
     "ssh-agent": "an agent: run it before the command in ExecStart=",
 }
-_CHPST_VALUED = words("-u -U -b -e -/ -n -l -L -m -d -o -p -f -c")
 
 
 def losses(start: Start, argv: tuple[str, ...]) -> list[str]:
@@ -45,6 +44,6 @@ def _set_up(carrier: Carrier) -> str:
     name = name_of(carrier.words)
     if name != "chpst":
         return _SETS_UP.get(name, "")
-    options, _ = split((*carrier.words, "-"), _CHPST_VALUED, 0)
+    options = options_of(carrier)
     told = ((_SETS_UP["envdir"], "-e"), (_SETS_UP["chroot"], "-/"))
     return " and ".join(what for what, option in told if option in options)

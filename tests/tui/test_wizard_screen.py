@@ -16,7 +16,7 @@ from textual.screen import Screen
 
 from console.errors import ConfigError, RefusedError
 from console.fleet.plan import Consent, Progress, Question
-from console.playbook.model import Telling
+from console.playbook.model import Shown, Telling
 from console.tui import editing
 from console.tui.screens.evidence import EvidenceScreen
 from console.tui.screens.need import NeedScreen
@@ -61,6 +61,12 @@ class Follower(Desk):
         """The step ends."""
         self.run.ended.set()
         await self.press()
+
+
+def shown_with(**changes: object) -> Shown:
+    shown = step_view().shown
+    assert shown is not None
+    return msgspec.structs.replace(shown, **changes)
 
 
 @asynccontextmanager
@@ -190,7 +196,7 @@ async def test_a_step_is_agreed_to_done_and_followed_by_the_next() -> None:
 async def test_what_has_come_about_meanwhile_is_not_agreed_to() -> None:
     async with following("8", "enter", "enter") as at:
         assert at.shows(StepScreen) and "A apply" in at.text().splitlines()[-1]
-        shown = msgspec.structs.replace(step_view().shown, plan=None, nothing="it is off")  # type: ignore[type-var]
+        shown = shown_with(plan=None, nothing="it is off")
         at.run.view = step_view(shown=shown)
         await at.press("ctrl+r")
         assert at.shows(WizardScreen) and "nothing to do: it is off" in at.text()
@@ -199,7 +205,7 @@ async def test_what_has_come_about_meanwhile_is_not_agreed_to() -> None:
 
 async def test_a_word_is_typed_where_the_plan_asks_for_it() -> None:
     consent = Consent(kind="typed", word="reports", why=("whether pid 4410 lives is not known",))
-    shown = msgspec.structs.replace(step_view().shown, plan=line_plan(consent))  # type: ignore[type-var]
+    shown = shown_with(plan=line_plan(consent))
 
     def before(books: StillBooks) -> None:
         books.run.view = step_view(shown=shown)
@@ -212,7 +218,7 @@ async def test_a_word_is_typed_where_the_plan_asks_for_it() -> None:
 
 async def test_what_may_not_be_done_says_why() -> None:
     refused = Consent(kind="refused", why=("no rights to write it",))
-    shown = msgspec.structs.replace(step_view().shown, plan=line_plan(refused))  # type: ignore[type-var]
+    shown = shown_with(plan=line_plan(refused))
 
     def before(books: StillBooks) -> None:
         books.run.view = step_view(shown=shown, problem="no rights to write it")
