@@ -7,10 +7,10 @@
 # PYTHON=python3.12 make ...   use another interpreter (3.11 or newer) for .venv
 # DEMO="--keep"     make demo  options of `worktop demo`
 # BENCH="--out x.md"  make bench  options of `python -m tests.bench`
-# PYTEST="-x tests/queue"  make test  options of pytest, instead of two workers
+# PYTEST="-x tests/queue"  make test  options of pytest, instead of three workers
 
 PYTHON ?= python3
-PYTEST ?= -n 2 --dist loadgroup --durations=10
+PYTEST ?= -n 3 --dist loadgroup --durations=10
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 KEEP_TERMINAL := $(if $(SUDO),--preserve-env=TERM,)

@@ -27,8 +27,9 @@ pytest_plugins = ["tests.postgres", "tests.library_databases"]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What runs one after the other in `pytest -n 2 --dist loadgroup`, longest first: the tests that share the demo
-    host, and those that boot more of them. Every other test goes to whoever is free."""
+    """What runs one after the other in `pytest -n 3 --dist loadgroup`, longest first: the tests that share the demo
+    host, the playbooks, which have one of their own, and those that boot more of them. Every other test goes to whoever
+    is free."""
     for item in items:
         if "demo_host" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("host"))

@@ -196,6 +196,10 @@ class Wizard:
             self._task.cancel()
         self._close()
 
+    def stay(self) -> None:
+        """The person is back before what goes on has ended: the run is kept."""
+        self._closes = False
+
     def _close(self) -> None:
         if not self.closed:
             self.closed = True

@@ -1,11 +1,14 @@
 """A run of a playbook that is stopped by a kill -9 at a chosen write of its journal. Runs inside a demo host.
 
-    python -m tests.bench.playbook_driver run|resume|rollback|each PLAYBOOK [NAME=VALUE ...] [--die N] [--victim WHO]
+    python -m tests.bench.playbook_driver run|resume|rollback|each|twice PLAYBOOK [NAME=VALUE ...] [--die N]
+        [--victim WHO]
 
 Points are counted from 1: before and after each line that the journal of the run writes. With --victim agent the host
 agent alone is killed, at each Nth point. With --new FILE it is killed at the first point of a step that is not in the
 file, and the point is added to it. It prints each step's end and, last, how many points.
 `each` follows the playbook to its first step and takes it back, then to its second and takes it back, and so on.
+`twice` follows it once: each step that changes something is done, taken back by itself, and done again; from the last
+all is taken back.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from console.playbook.engine import Run
 from console.playbook.model import Settings
 from console.wiring import Sources
 
+NOTHING = "it has changed nothing"  # such a step is not done again
 LOOKS = 60  # one a second
 FOLDERS = (Path("/etc/systemd/system"), Path("/var/spool/cron/crontabs"))
 
@@ -98,7 +102,11 @@ def files() -> dict[str, str]:
     return found
 
 
-async def ahead(run: Run, until: int, on_question: OnQuestion = no) -> int:
+ByHand = dict[int, str]  # what a person does while a step waits for them: a command of the shell
+
+
+async def ahead(run: Run, until: int, on_question: OnQuestion = no, by_hand: ByHand | None = None) -> int:
+    waiting = dict(by_hand or {})
     while (step := run.step) is not None and not (until and step.number >= until):
         view = await run.show()
         if not view.may_go:
@@ -108,8 +116,15 @@ async def ahead(run: Run, until: int, on_question: OnQuestion = no) -> int:
         end = await run.go(view, typed=typed(plan), on_agree=agrees, on_question=on_question)
         print(f"{end.number} {end.state}: {end.text}", flush=True)
         if end.state not in ("done", "skipped"):
-            return 1
+            command = waiting.pop(end.number, "")
+            if not command:
+                return 1
+            await shell(command)
     return 0
+
+
+async def shell(command: str) -> None:
+    await (await asyncio.create_subprocess_shell(command)).wait()
 
 
 async def back(run: Run, on_question: OnQuestion = no) -> int:
@@ -123,31 +138,68 @@ async def back(run: Run, on_question: OnQuestion = no) -> int:
     return 0
 
 
-async def each(books: Playbooks, name: str, values: Settings, first: int, to: int, again: str) -> int:
+async def each(books: Playbooks, name: str, values: Settings, first: int, to: int, again: str, by_hand: ByHand) -> int:
     """0: from every step everything came back."""
     steps, before = len(books.book(name).steps), files()
     for number in range(first, (to or steps) + 1):
         began = time.monotonic()
         if again:
-            await (await asyncio.create_subprocess_shell(again)).wait()
+            await shell(again)
         run = await books.start(name, {**values})
         try:
             for _ in range(LOOKS):  # until there is again what the playbook is for
                 if (await run.show()).may_go:
                     break
                 await asyncio.sleep(1)
-            went = await ahead(run, number + 1, yes)
+            went = await ahead(run, number + 1, yes, by_hand)
             came = await back(run, yes)
             state = run.status.state
         finally:
             run.close()
         after = files()
-        differs = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+        differs = _differing(before, after)
         told = f"{'differs: ' + ' '.join(differs) if differs else 'files the same'}, {time.monotonic() - began:.0f} s"
         print(f"each {number} of {steps}: ahead {went}, back {came}, {state}, {told}", flush=True)
         if went or came or differs:
             return 1
     return 0
+
+
+async def twice(books: Playbooks, name: str, values: Settings, by_hand: ByHand) -> int:
+    """0: each step by itself came back, could be done again, and from the end all of them came back."""
+    steps, first = len(books.book(name).steps), files()
+    run = await books.start(name, {**values})
+    try:
+        for number in range(1, steps + 1):
+            before, began = files(), time.monotonic()
+            went = await ahead(run, number + 1, yes, by_hand)
+            view = await run.show_back() if not went and number < steps else None
+            came = "-"
+            if view is not None and view.nothing == NOTHING:
+                came = "nothing"
+            elif view is not None:
+                word = next((typed(plan) for plan in view.plans if typed(plan)), "")
+                end = await run.back(view, typed=word, on_question=yes)
+                print(f"{end.number} {end.state}: {end.text}", flush=True)
+                differs = _differing(before, files())
+                came = end.state if not differs else f"differs: {' '.join(differs)}"
+                if number == 1:  # nothing of the run is left: it is over
+                    run.close()
+                    run = await books.start(name, {**values})
+                went = await ahead(run, number + 1, yes)
+            print(f"twice {number} of {steps}: back {came}, again {went}, {time.monotonic() - began:.0f} s", flush=True)
+            if went or came not in ("undone", "nothing", "-"):
+                return 1
+        came_back = await back(run, yes)
+        differs = _differing(first, files())
+        print(f"twice: back from the end {came_back}, {run.status.state}, {'differs' if differs else 'files the same'}")
+        return 1 if came_back or differs else 0
+    finally:
+        run.close()
+
+
+def _differing(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
 
 
 async def main(asked: argparse.Namespace) -> int:
@@ -158,8 +210,11 @@ async def main(asked: argparse.Namespace) -> int:
         await sources.host.ready(20.0)
         books = Playbooks(sources.actions, found, sources.host, sources.queue, at=points.at)
         values: Settings = dict(pair.split("=", 1) for pair in asked.values)
+        by_hand = {int(step): command for step, command in (pair.split("=", 1) for pair in asked.by_hand)}
         if asked.what == "each":
-            return await each(books, asked.playbook, values, asked.first, asked.to, asked.again)
+            return await each(books, asked.playbook, values, asked.first, asked.to, asked.again, by_hand)
+        if asked.what == "twice":
+            return await twice(books, asked.playbook, values, by_hand)
         if asked.what == "run":
             run = await books.start(asked.playbook, {**values})
         else:
@@ -180,7 +235,7 @@ async def main(asked: argparse.Namespace) -> int:
 if __name__ == "__main__":
     print(f"pid {os.getpid()}", flush=True)
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("run", "resume", "rollback", "each"))
+    parser.add_argument("what", choices=("run", "resume", "rollback", "each", "twice"))
     parser.add_argument("playbook")
     parser.add_argument("values", nargs="*")
     parser.add_argument("--die", type=int, default=0)
@@ -191,5 +246,8 @@ if __name__ == "__main__":
     parser.add_argument("--to", type=int, default=0, help="the last step that is tried by `each`")
     parser.add_argument(
         "--again", default="", help="a command of the shell that makes again, before each of `each`, what is mended"
+    )
+    parser.add_argument(
+        "--by-hand", nargs="*", default=[], metavar="STEP=COMMAND", help="what a person does while the step waits"
     )
     sys.exit(asyncio.run(main(parser.parse_args())))

@@ -1,6 +1,6 @@
 """Every playbook followed to its end and taken back, and the faults of a migration, on booted demo hosts.
 
-    python -m tests.bench.playbooks [--faults] [--points every|spread] [--each-step] [--only NAME ...]
+    python -m tests.bench.playbooks [--faults] [--points every|spread] [--each-step | --twice] [--only NAME ...]
 
 prints a Markdown table of what was measured. Rows are counted by a trigger of the database that notes each change of a
 status, so that a job that is lost or ends twice shows. A full run takes about half an hour; nothing is asserted.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from console.demo import fleet, state
 from console.demo import host as demo_host
 from console.playbook.library import shipped
 from tests.bench import playbook_faults
-from tests.bench.ledger import CRONTAB, begin_ledger, crontab, rows, worktop
+from tests.bench.ledger import CRONTAB, Rows, begin_ledger, crontab, rows, worktop
 from tests.bench.playbook_faults import every_minute, no_more_every_minute
 from tests.conftest import DemoHost
 
@@ -51,11 +52,19 @@ class Case(NamedTuple):
     clean: Callable[[DemoHost], None] = lambda host: None
     short: tuple[str, ...] = ("watch=1s",)  # where it is taken back at every step
     again: str = ""  # a command that makes again, before each of these passes, what the pass before has mended
+    by_hand: tuple[str, ...] = ()  # STEP=COMMAND: what a person does while the step waits, where it is taken back
     title: str = ""  # where its playbook has another case
 
     @property
     def told(self) -> str:
         return self.title or self.name
+
+    @property
+    def quickly(self) -> list[str]:
+        """Its values for the driver, with short waits."""
+        pairs = zip(self.values[::2], self.values[1::2], strict=True)
+        given = [value if name == "--set" else f"{name.removeprefix('--')}={value}" for name, value in pairs]
+        return [*given, *self.short]
 
 
 class StepsResult(NamedTuple):
@@ -64,6 +73,19 @@ class StepsResult(NamedTuple):
     took: str
     same: str
     rows: str
+
+
+class Walk(NamedTuple):
+    """Each step of a playbook there, back and there again."""
+
+    code: int
+    text: str
+    same: bool  # the crontab, before it was cleaned up
+    counted: Rows
+
+    @property
+    def told(self) -> list[str]:
+        return [line for line in self.text.splitlines() if line.startswith("twice")]
 
 
 class Result(NamedTuple):
@@ -163,6 +185,13 @@ def no_more_one_port(host: DemoHost) -> None:
     forget_the_unit("digests-worker@.service")(host)
 
 
+def one_old_worker(host: DemoHost) -> None:
+    """As a launcher would have left it behind. Jobs of digests take a second or two; those of reports half a minute."""
+    name_the_unit("digests", "digests-worker@.service")(host)
+    worker = "worktop worker --role digests --handlers console.demo.handlers:HANDLERS"
+    host.run(["sh", "-c", f"setsid nohup {worker} >/dev/null 2>&1 </dev/null &"], user="deploy")
+
+
 SHORT = ("watch=1s", "tick_at_most=2s")
 CASES = (
     Case("stuck-jobs-after-a-crash", ("--role", "webhooks"), short=()),
@@ -187,6 +216,14 @@ CASES = (
     Case("cron-launcher-to-systemd", ("--role", "reports", "--entry", "deploy:4"), short=SHORT),
     Case(
         "cron-launcher-to-systemd",
+        ("--role", "digests", "--entry", "deploy:7", "--set", "count=2"),
+        prepare=one_old_worker,
+        clean=forget_the_unit("digests-worker@.service"),
+        short=SHORT,
+        title="cron-launcher-to-systemd, short jobs",
+    ),
+    Case(
+        "cron-launcher-to-systemd",
         ("--role", "digests", "--entry", "deploy:7"),
         prepare=one_port,
         clean=no_more_one_port,
@@ -206,6 +243,7 @@ CASES = (
         ("--role", "webhooks", "--entry", "supervisord:webhooks"),
         prepare=supervise,
         mend=retire_the_section,
+        by_hand=("6=sed -i '/^.program:webhooks/a autostart=false' /etc/supervisor/supervisord.conf",),
         again="sed -i /^autostart=false/d /etc/supervisor/supervisord.conf; supervisorctl start webhooks || true",
     ),
 )
@@ -248,12 +286,7 @@ def each_step(host: DemoHost, case: Case, log: Path) -> StepsResult:
         case.mend(host)
     begin_ledger(host)
     tab, began = crontab(host), time.monotonic()
-    values = [
-        f"{name.removeprefix('--')}={value}" for name, value in zip(case.values[::2], case.values[1::2], strict=True)
-    ]
-    values = [value.removeprefix("set=") for value in values]
-    command = [f"/{fleet.TOOLS}/python", "-m", "tests.bench.playbook_driver", "each", case.name]
-    done = host.run([*command, *values, *case.short, "--again", case.again], check=False, timeout=2400)
+    done = drive(host, "each", case, "--again", case.again, timeout=2400)
     log.write_text(done.stdout + done.stderr)
     told = [line for line in done.stdout.splitlines() if line.startswith("each ")]
     good = sum("ahead 0, back 0, rolled-back, files the same" in line for line in told)
@@ -265,6 +298,43 @@ def each_step(host: DemoHost, case: Case, log: Path) -> StepsResult:
     case.clean(host)
     role = case.values[1] if case.values[0] == "--role" else ""
     return StepsResult(case.told, came, f"{time.monotonic() - began:.0f} s", same, rows(host, role).told)
+
+
+def drive(
+    host: DemoHost, what: str, case: Case, *options: str, timeout: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """The driver, inside the host."""
+    by_hand = ("--by-hand", *case.by_hand) if case.by_hand else ()
+    command = [f"/{fleet.TOOLS}/python", "-m", "tests.bench.playbook_driver", what, case.name]
+    return host.run([*command, *case.quickly, *options, *by_hand], check=False, timeout=timeout)
+
+
+def walk_twice(host: DemoHost, case: Case) -> Walk:
+    """Each step done, taken back by itself and done again; all taken back from the end."""
+    case.prepare(host)
+    if case.mend is not None:
+        case.mend(host)
+    if case.again:
+        host.run(["sh", "-c", case.again])
+    begin_ledger(host)
+    tab = crontab(host)
+    try:
+        done = drive(host, "twice", case, timeout=600)
+        same = crontab(host) == tab
+    finally:
+        case.clean(host)
+    role = case.values[1] if case.values[0] == "--role" else ""
+    return Walk(done.returncode, done.stdout + done.stderr, same, rows(host, role))
+
+
+def twice(host: DemoHost, case: Case, log: Path) -> StepsResult:
+    """The same as a line of the table."""
+    began = time.monotonic()
+    walk = walk_twice(host, case)
+    log.write_text(walk.text)
+    said = walk.told[-1] if walk.told else walk.text[-300:]
+    came, took = f"exit {walk.code}: {said}", f"{time.monotonic() - began:.0f} s"
+    return StepsResult(case.told, came, took, "the same" if walk.same else "DIFFERS", walk.counted.told)
 
 
 def steps_table(results: list[StepsResult]) -> str:
@@ -283,6 +353,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--faults", action="store_true")
     parser.add_argument("--each-step", action="store_true", help="taken back from every step")
+    parser.add_argument("--twice", action="store_true", help="each step taken back by itself and done again")
     parser.add_argument("--points", choices=playbook_faults.POINTS, default="every", help="where it is killed")
     parser.add_argument("--host", help="a kept demo host, instead of one of its own")
     parser.add_argument("--logs", type=Path, default=Path("playbook-logs"))
@@ -301,10 +372,10 @@ def main() -> int:
         host = DemoHost(running)
         if asked.faults:
             print(playbook_faults.table(playbook_faults.run(host, asked.logs, asked.only, asked.points)))
-        elif asked.each_step:
-            every = []
+        elif asked.each_step or asked.twice:
+            every, follow_steps = [], each_step if asked.each_step else twice
             for case in chosen:
-                every.append(each_step(host, case, asked.logs / f"{case.told}.steps.log"))
+                every.append(follow_steps(host, case, asked.logs / f"{case.told}.steps.log"))
                 print(steps_table(every[-1:]), file=sys.stderr)
             print(steps_table(every))
         else:

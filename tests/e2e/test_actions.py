@@ -6,6 +6,7 @@ The fleet is left as it was found: what is reclaimed is undone while the queue i
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -66,6 +67,8 @@ def test_jobs_of_killed_workers_are_reclaimed_and_brought_back(demo_host: DemoHo
 
 def test_the_unit_of_a_live_holder_is_stopped_first_and_started_again(demo_host: DemoHost) -> None:
     unit = "mail-worker@2.service"
+    payload = """'{"seconds": 2}'::jsonb"""
+    demo_host.psql(f"SELECT worktop_enqueue('mail', 'newsletter', {payload}) FROM generate_series(1, 20)")
     job, pid = stopped_in_the_middle(demo_host, unit)
     expired = "lease_expires = now() - interval '1 minute', heartbeat_at = now() - interval '2 minutes'"
     demo_host.psql(f"UPDATE worktop_jobs SET {expired} WHERE id = {job}")
@@ -90,9 +93,11 @@ def test_the_unit_of_a_live_holder_is_stopped_first_and_started_again(demo_host:
 def stopped_in_the_middle(host: DemoHost, unit: str) -> tuple[str, str]:
     """The id of a job whose worker was stopped with SIGSTOP while it held it, and the pid."""
     held = f"SELECT id, lease_pid FROM worktop_jobs WHERE status = 'running' AND lease_unit = '{unit}'"
-    for _ in range(50):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         found = host.psql(held).split("\n")[0]
         if not found:
+            time.sleep(0.2)
             continue
         job, pid = found.split("|")
         host.run(["kill", "-STOP", pid])

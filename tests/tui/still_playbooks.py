@@ -170,6 +170,7 @@ class StillRun:
         self.edits: list[tuple[str, str]] = []
         self.closed = False
         self.ended = asyncio.Event()  # the step answers then
+        self.lingers = False  # a step that is to stop goes on until it has ended
         self.tell: OnTelling | None = None
         self.ask: OnQuestion | None = None
         self.agree: OnAgree | None = None
@@ -224,7 +225,8 @@ class StillRun:
     async def _done(self, what: str, typed: str, why: str) -> StepEnd:
         self.gone.append((what, typed, why))
         assert self.stop is not None or what.startswith("skip")
-        stopped = asyncio.ensure_future(self.stop.wait()) if self.stop is not None else None
+        watched = self.stop if not self.lingers else None
+        stopped = asyncio.ensure_future(watched.wait()) if watched is not None else None
         ended = asyncio.ensure_future(self.ended.wait())
         try:
             await asyncio.wait([task for task in (stopped, ended) if task], return_when=asyncio.FIRST_COMPLETED)

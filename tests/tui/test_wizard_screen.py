@@ -248,6 +248,20 @@ async def test_a_wait_counts_down_and_is_left_at_once() -> None:
         assert "left at step 3 of 8" in at.text()
 
 
+async def test_whoever_is_back_before_what_goes_on_has_ended_keeps_the_run() -> None:
+    def before(books: StillBooks) -> None:
+        books.run.lingers = True
+
+    async with following("8", "enter", "enter", "A", "q", "up", "enter", before=before) as at:
+        assert at.shows(PlaybooksScreen) and not at.run.closed, "its step has not ended yet"
+        await at.press("enter")
+        assert at.shows(WizardScreen)
+        await at.finish()
+        assert "left here" in at.text() and not at.run.closed
+        await at.press("enter")
+        assert at.shows(WizardScreen) and "step 3" in at.text() and not at.run.closed
+
+
 async def test_whoever_leaves_while_a_plan_is_applied_is_asked() -> None:
     async with following("8", "enter", "enter", "A", "q") as at:
         assert at.shows(LeaveScreen)

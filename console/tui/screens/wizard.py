@@ -81,6 +81,7 @@ class WizardScreen(ConsoleScreen):
     def on_mount(self) -> None:
         self._back = Asked(self.console_app, self._heard_of_back)
         self._wizard.agreeing = self._agree
+        self._wizard.stay()
         self.set_interval(_EVERY, self._tick)
         for part in ("scroll_y", "virtual_size", "container_size"):  # how much lies below: known after a layout only
             self.watch(self.pager, part, self._show_rule, init=False)
