@@ -16,6 +16,7 @@ import sys
 import time
 
 from console import __version__
+from console.ending import end
 from console.errors import HostError, Problem
 from console.fleet.model import CronLine, Hello, Host, Unit
 from console.host import accounts, holders, procfs, protocol
@@ -92,9 +93,7 @@ class Agent:
                     task.result()
         finally:
             for task in [ended, *tasks, *([self._asking] if self._asking else [])]:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError, HostError):
-                    await task
+                await end(task)
             await self._requests.close()
             await self._operations.close()
             self._table.close()
@@ -289,7 +288,8 @@ class Agent:
             interval = max(self._watch.interval, SHORTEST_INTERVAL)
             spent = time.monotonic() - started
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._tick.wait(), max(interval - spent, RESTING * spent))
+                async with asyncio.timeout(max(interval - spent, RESTING * spent)):
+                    await self._tick.wait()
 
     async def _refresh_units(self) -> None:
         if not self._connected or self._table.quiet:

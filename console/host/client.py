@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
+from console.ending import end
 from console.errors import AgentLost, HostError, Problem
 from console.fleet.diagnosis.model import Looked
 from console.fleet.model import Backend, DatabaseClient, HostDetail, HostFacts, Ident, LogLine, Role, UnitDetail
@@ -167,9 +168,7 @@ class HostClient:
     async def close(self) -> None:
         """End what `ready` started, and the agent."""
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await end(self._task)
             self._task = None
         await self._end_child()
 

@@ -16,6 +16,7 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from console.ending import end
 from console.errors import HostError, Problem
 from console.fleet.model import LogLine
 from console.host import children, journal
@@ -106,9 +107,7 @@ class _Follow:
     async def close(self) -> None:
         if self._flush is not None:
             self._flush.cancel()
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await end(self._task)
 
     def units_appeared(self) -> None:
         if self._units and self._expanded() != self._units:
@@ -128,7 +127,8 @@ class _Follow:
             failures = 0 if self._read_some else failures + 1
             self._say(child_problem)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._anew.wait(), _RETRY[min(failures, len(_RETRY) - 1)])
+                async with asyncio.timeout(_RETRY[min(failures, len(_RETRY) - 1)]):
+                    await self._anew.wait()
 
     async def _follow_once(self) -> Problem | None:
         """Until the child ends: why it did; or until units appeared: None."""

@@ -175,7 +175,8 @@ class UnitTable:
             soon = self._reloading_since is not None or self._suspects
             timeout = 0.5 if soon else max(0.0, min(next_listing, self._compare_at) - time.monotonic())
             try:
-                await asyncio.wait_for(self._wake.wait(), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._wake.wait()
                 await asyncio.sleep(GATHER_SECONDS)
             except TimeoutError:
                 pass

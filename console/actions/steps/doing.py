@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -11,7 +10,8 @@ from typing import Any, TypeVar
 from console.actions.journal import Journal
 from console.actions.records import Record
 from console.config import Config
-from console.errors import ConfigError, WorktopError
+from console.ending import end
+from console.errors import ConfigError
 from console.fleet.model import Count, Ident
 from console.fleet.plan import Blocked, Plan, Progress, Question, StepOutcome, Suggestion
 from console.host.client import HostClient
@@ -105,10 +105,7 @@ class Doing:
                     return await task
                 self.tell(remaining=max(0.0, timeout - (time.monotonic() - began)))
         finally:
-            if not task.done():
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError, WorktopError):
-                    await task
+            await end(task)
 
     async def agent_is_back(self, greetings: int) -> bool:
         """Wait for another agent than the first `greetings`, and for what it says of the units. HostError: another
