@@ -168,8 +168,10 @@ class HostClient:
     async def close(self) -> None:
         """End what `ready` started, and the agent."""
         if self._task is not None:
-            await end(self._task)
-            self._task = None
+            task, self._task = self._task, None
+            await end(task)
+            if not task.cancelled():
+                task.result()  # a callback failed
         await self._end_child()
 
     async def __aenter__(self) -> HostClient:

@@ -84,7 +84,8 @@ class Trends:
         points = []
         for minute in range(running - length, running + 1):
             waiting, oldest = self._waited.get((one, minute), (None, None))
-            ended = self._ended.get((one, minute), {})
+            # a reading that came later may be of the next minute, and know this one already
+            ended = self._ended.get((one, minute), {}) if minute < running else {}
             points.append(
                 TrendPoint(
                     at=minute * 60.0,

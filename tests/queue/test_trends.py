@@ -101,6 +101,12 @@ def points(trends: Trends, now: float) -> dict[int, TrendPoint]:
     return {int(point.at // 60 - now // 60): point for point in trend.points}
 
 
+def test_the_running_minute_is_not_known_though_a_later_reading_was_of_the_next_one() -> None:
+    trends, now = Trends(), 600_059.9
+    trends.ended([ONE], 5, now + 0.2, [(0, "done", 10_000 * 60, 107, 107, now + 0.2)])
+    assert points(trends, now)[0].done is None and points(trends, now + 0.2)[-1].done == 107
+
+
 def test_a_minute_that_was_cut_off_is_not_known() -> None:
     trends, now = Trends(), 600_030.0
     running = 10_000
