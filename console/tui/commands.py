@@ -366,9 +366,12 @@ def bindings(*scopes: Scope) -> list[Binding]:
     return [command.binding() for command in of(*scopes) if command.keys]
 
 
-def footer_keys(scopes: tuple[Scope, ...], unicode: bool) -> list[tuple[str, str, str]]:
-    """(key as it is read, label, key as Textual names it) of what the footer shows, most needed first."""
+def footer_keys(
+    scopes: tuple[Scope, ...], unicode: bool, idle: frozenset[str] = frozenset()
+) -> list[tuple[str, str, str]]:
+    """(key as it is read, label, key as Textual names it) of what the footer shows, most needed first. `idle` names the
+    commands that would do nothing now."""
     own = {key for command in of(*scopes) if command.scope != "console" for key in command.keys}
-    shown = (c for c in of(*scopes) if c.place and (c.scope != "console" or c.keys[0] not in own))
+    shown = (c for c in of(*scopes) if c.place and c.id not in idle and (c.scope != "console" or c.keys[0] not in own))
     chosen = sorted(shown, key=lambda c: c.place)
     return [(c.shown_keys(unicode).split(" ")[0], c.label, c.keys[0]) for c in chosen]

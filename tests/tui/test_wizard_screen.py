@@ -16,7 +16,7 @@ from textual.screen import Screen
 
 from console.errors import ConfigError, RefusedError
 from console.fleet.plan import Consent, Progress, Question
-from console.playbook.model import Shown, Telling
+from console.playbook.model import Draft, Shown, Telling
 from console.tui import editing
 from console.tui.screens.evidence import EvidenceScreen
 from console.tui.screens.need import NeedScreen
@@ -34,6 +34,7 @@ from tests.tui.still_playbooks import (
     StillRun,
     drafted,
     line_plan,
+    playbook_step,
     run_status,
     step_end,
     step_view,
@@ -214,6 +215,22 @@ async def test_a_word_is_typed_where_the_plan_asks_for_it() -> None:
         assert at.run.gone == [] and "this has to be typed first" in at.text()
         await at.press(*"reports", "escape", "A")
         assert at.run.gone == [("go 3", "reports", "")]
+
+
+async def test_the_footer_has_the_keys_of_what_can_be_done_with_the_step() -> None:
+    def skips(books: StillBooks) -> None:
+        books.run.view = step_view(step=playbook_step(4, "Canary"), shown=None)
+
+    async with following("8", "enter", before=skips) as at:
+        assert "s skip" in at.text() and "e edit" not in at.text()
+
+    def has_drafts(books: StillBooks) -> None:
+        books.run.view = step_view(shown=shown_with(drafts=(Draft(path="/etc/a.service", text="[Unit]\n"),)))
+
+    async with following("8", "enter", before=has_drafts) as at:
+        assert "s skip" not in at.text() and "e edit" in at.text()
+        await at.press("enter", "A")
+        assert "e edit" not in at.text(), "it is being done"
 
 
 async def test_what_may_not_be_done_says_why() -> None:

@@ -93,8 +93,13 @@ class ConsoleScreen(Screen[None]):
 
     def show_foot(self) -> None:
         app = self.console_app
-        self.foot_line.fill(self.SCOPES, self.size.width, app.glyphs.unicode, app.tones, app.current_mode)
+        width, unicode = self.size.width, app.glyphs.unicode
+        self.foot_line.fill(self.SCOPES, width, unicode, app.tones, app.current_mode, self.idle_commands())
         self.foot_line.display = self.size.height >= _ANY_FRAME
+
+    def idle_commands(self) -> frozenset[str]:
+        """The commands that would do nothing now: the footer leaves them out."""
+        return frozenset()
 
     def show_banner(self) -> None:
         """Say that the screen is paused."""

@@ -184,6 +184,14 @@ class WizardScreen(ConsoleScreen):
         else:
             wizard.go(view)
 
+    def idle_commands(self) -> frozenset[str]:
+        view = self._view
+        able = {
+            "wizard-skip": view is not None and view.step.skippable,
+            "wizard-edit": view is not None and view.shown is not None and bool(view.shown.drafts),
+        }
+        return frozenset(name for name, can in able.items() if not can)
+
     async def _agree(self, plan: Plan) -> tuple[bool, str]:
         """Ask for another plan of the step that is being done."""
         return await AgreeScreen.answer(self.console_app, plan)

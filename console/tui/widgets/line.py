@@ -101,10 +101,17 @@ class KeyLine(Line):
         self._spans: tuple[Span, ...] = ()
 
     def fill(
-        self, scopes: tuple[Scope, ...], width: int, unicode: bool, tones: dict[Tone, Style], current: str = ""
+        self,
+        scopes: tuple[Scope, ...],
+        width: int,
+        unicode: bool,
+        tones: dict[Tone, Style],
+        current: str = "",
+        idle: frozenset[str] = frozenset(),
     ) -> None:
-        """Show the keys of `scopes` in `width` columns; `current` names the screen that is shown."""
-        parts, self._spans = keys_parts(scopes, width, unicode, current)
+        """Show the keys of `scopes` in `width` columns, but not of the commands that are `idle`; `current` names the
+        screen that is shown."""
+        parts, self._spans = keys_parts(scopes, width, unicode, current, idle)
         self.show((parts,), tones)
 
     def on_click(self, event: events.Click) -> None:
@@ -124,7 +131,7 @@ class Span(NamedTuple):
 
 @lru_cache(maxsize=64)
 def keys_parts(
-    scopes: tuple[Scope, ...], width: int, unicode: bool, current: str = ""
+    scopes: tuple[Scope, ...], width: int, unicode: bool, current: str = "", idle: frozenset[str] = frozenset()
 ) -> tuple[tuple[Part, ...], tuple[Span, ...]]:
     """The screens, keys and labels that fit into `width` columns, and where they stand."""
     least = max(_KEYS_FIRST.get(scope, _KEYS_ONLY) for scope in scopes)
@@ -132,7 +139,7 @@ def keys_parts(
     entries: list[tuple[str, str, str]] = []
     room = width - sum(len(f"{key}{label}{gap}") for key, label, gap, _ in screens)
     names = {screen.key for screen in SCREENS}
-    for key, label, pressed in footer_keys(scopes, unicode):
+    for key, label, pressed in footer_keys(scopes, unicode, idle):
         taken = columns(key) + 1 + columns(label) + (2 if entries or screens else 0)
         if pressed in names or taken > room:
             continue
