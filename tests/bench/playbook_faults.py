@@ -146,12 +146,12 @@ def killed(bench: Bench, victim: str, start: tuple[str, ...] = (BOOK, *VALUES), 
     return f"{kills[0]} kills on the way to the end, {kills[1]} on the way back; both ways went to their end"
 
 
-def killed_in_a_timer(bench: Bench) -> str:
+def killed_in_a_timer(bench: Bench, victim: str) -> str:
     """The same of a playbook that has no worker."""
     every_minute(bench.host)
     try:
         tab = crontab(bench.host)
-        told = killed(bench, "console", (TIMER_BOOK, "entry=deploy:8"), TIMER_BOOK)
+        told = killed(bench, victim, (TIMER_BOOK, "entry=deploy:8"), TIMER_BOOK)
         return told + ("" if crontab(bench.host) == tab else "; its crontab DIFFERS")
     finally:
         no_more_every_minute(bench.host)
@@ -378,7 +378,8 @@ FAULTS: dict[str, Callable[[Bench], str]] = {
     "reboot in the swap": rebooted_in_the_swap,
     "kill -9 of the console": lambda bench: killed(bench, "console"),
     "kill -9 of the agent": agent_killed,
-    "kill -9 of the console, a timer": killed_in_a_timer,
+    "kill -9 of the console, a timer": lambda bench: killed_in_a_timer(bench, "console"),
+    "kill -9 of both, a timer": lambda bench: killed_in_a_timer(bench, "both"),
     "kill -9 of both": lambda bench: killed(bench, "both"),
 }
 
