@@ -65,6 +65,11 @@ class Hall:
         units = self.client.facts.units.value or ()
         return [unit.name for unit in units if unit.template == self.role.template and unit.active == "active"]
 
+    async def come_to(self, number: int) -> bool:
+        """Whether so many are up; systemd has said so before the agent has told it."""
+        await until(lambda: len(self.up()) == number, 10)
+        return True
+
     async def start(self, *numbers: int) -> None:
         for job in await asyncio.gather(*(self.client.unit_job(self.unit(number), "start") for number in numbers)):
             assert job.ok, job

@@ -69,18 +69,18 @@ async def test_scale_up_and_down_under_load_and_undo(demo_host: DemoHost, templa
         down = await own.actions.plan_scale("scales", 2)
         assert len([step for step in down.steps if step.drains]) == running - 2
         outcome = await own.apply(down)
-        assert outcome.state == "done" and len(own.up()) == 2, outcome
+        assert outcome.state == "done" and await own.come_to(2), outcome
         await own.each_once(80)
         undone = await own.apply(await own.actions.plan_undo(down.id))
-        assert undone.state == "done" and len(own.up()) == running, undone
+        assert undone.state == "done" and await own.come_to(running), undone
         assert (await own.actions.plan_undo(down.id)).consent.empty, "once is enough"
         few = await own.actions.plan_scale("scales", running + 2, watch=0.3)
         outcome = await own.apply(few)
-        assert "no job waits any more" in outcome.text and len(own.up()) == running + 1, outcome
+        assert "no job waits any more" in outcome.text and await own.come_to(running + 1), outcome
         at_boot = f"systemctl is-enabled {own.unit(running + 1)} || true"
         assert (await inside(demo_host, at_boot)).strip() == "enabled"
         undone = await own.apply(await own.actions.plan_undo(few.id))
-        assert undone.state == "done" and len(own.up()) == running, undone
+        assert undone.state == "done" and await own.come_to(running), undone
         assert await own.actions.not_as_before(few.id) == ()
         assert (await inside(demo_host, at_boot)).strip() == "disabled", "nor does it start at the next boot"
 
