@@ -61,6 +61,8 @@ async def test_scale_up_and_down_under_load_and_undo(demo_host: DemoHost, templa
         up = await own.actions.plan_scale("scales", 4, watch=0.8)
         assert up.consent.kind == "confirm" and [step.unit for step in up.steps][:2] == [own.unit(2), own.unit(3)]
         outcome = await own.apply(up)
+        if outcome.state == "done":
+            await own.come_to(4)
         running = len(own.up())
         assert outcome.state in ("done", "partly") and running >= 3, outcome
         assert running == 4 or "it ended there" in outcome.text, outcome
@@ -210,7 +212,7 @@ async def test_a_second_console_is_told_who_acts(demo_host: DemoHost, template: 
 async def test_the_other_verbs(demo_host: DemoHost, template: Template, tmp_path: Path) -> None:
     async with hall(demo_host, template, tmp_path, "verbs", ("1", "2"), database=False) as own:
         started = await own.actions.plan_units("start", units=(own.unit(1), own.unit(2)))
-        assert (await own.apply(started)).state == "done" and len(own.up()) == 2
+        assert (await own.apply(started)).state == "done" and await own.come_to(2)
         assert (await own.actions.plan_units("start", role="verbs")).consent.empty
         enabled = await own.actions.plan_units("enable", role="verbs")
         assert [step.units for step in enabled.steps] == [(own.unit(1), own.unit(2))]
