@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -72,7 +74,7 @@ def outside(names: list[str]) -> None:
     """Boot a demo host, take each picture inside it, mostly as deploy, and shut it down."""
     from console.demo import enter, fleet, host
 
-    booted = host.boot("screenshots", progress=lambda step: print(step, file=sys.stderr))  # noqa: T201  progress
+    booted = host.boot("screenshots", progress=lambda step: click.echo(step, err=True))
     try:
         fleet.wait_for_stuck_jobs(booted.host.leader_pid)
         for name in names:
@@ -83,7 +85,7 @@ def outside(names: list[str]) -> None:
             taken = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
             for each, picture in json.loads(taken).items():
                 (IMAGES / f"{each}.svg").write_text(picture, encoding="utf-8")
-                print(f"docs/img/{each}.svg", file=sys.stderr)  # noqa: T201  progress
+                click.echo(f"docs/img/{each}.svg", err=True)
     finally:
         booted.close()
 
@@ -112,7 +114,7 @@ async def inside(name: str) -> None:
             await press(app, pilot, keys)
             await pilot.pause(2 * _AFTER_A_KEY)
             take(name)
-    print(json.dumps(pictures))  # noqa: T201  to the process outside, which reads it
+    click.echo(json.dumps(pictures))  # the process outside reads it
 
 
 async def press(app: ConsoleApp, pilot: Pilot[None], keys: tuple[str, ...]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Iterable
 
+from console.ending import end
 from console.errors import HostError
 from console.fleet.model import Role
 from console.host import files, own_crontab, protocol, signals
@@ -112,10 +113,7 @@ class Operations:
 
     async def close(self) -> None:
         """Stop waiting. What systemd has begun it goes on with."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(end(task) for task in list(self._tasks)))
         self._jobs.close()
         self._holding.drop()
 

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING
 
+from console.ending import end
 from console.errors import HostError
 from console.fleet.model import Role
 from console.host import protocol
@@ -96,10 +97,7 @@ class Requests:
         return True
 
     async def close(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(end(task) for task in list(self._tasks)))
         await self.logs.close()
 
     async def _answer(self, number: int, work: Coroutine[None, None, Message], seconds: float) -> None:

@@ -166,6 +166,12 @@ class WizardScreen(ConsoleScreen):
         wizard = self._wizard
         return wizard.moment.view if not wizard.busy and wizard.moment.problem is None else None
 
+    @property
+    def _drafts(self) -> tuple[Draft, ...]:
+        """The files that it would install."""
+        view = self._view
+        return view.shown.drafts if view is not None and view.shown is not None else ()
+
     def action_next(self) -> None:
         """Do the step, or look at the next one."""
         wizard, view = self._wizard, self._view
@@ -186,10 +192,7 @@ class WizardScreen(ConsoleScreen):
 
     def idle_commands(self) -> frozenset[str]:
         view = self._view
-        able = {
-            "wizard-skip": view is not None and view.step.skippable,
-            "wizard-edit": view is not None and view.shown is not None and bool(view.shown.drafts),
-        }
+        able = {"wizard-skip": view is not None and view.step.skippable, "wizard-edit": bool(self._drafts)}
         return frozenset(name for name, can in able.items() if not can)
 
     async def _agree(self, plan: Plan) -> tuple[bool, str]:
@@ -206,8 +209,7 @@ class WizardScreen(ConsoleScreen):
 
     def action_edit(self) -> None:
         """Edit a file that the step would install."""
-        view = self._view
-        drafts = view.shown.drafts if view is not None and view.shown is not None else ()
+        drafts = self._drafts
         if not drafts:
             self.notify("this step has no draft to edit", timeout=3)
         elif len(drafts) == 1:
@@ -329,8 +331,7 @@ class WizardScreen(ConsoleScreen):
             self.pager.scroll_home(animate=False)
 
     def doings(self) -> tuple[Doing, ...]:
-        view, moment = self._view, self._wizard.moment
-        drafts = view.shown.drafts if view is not None and view.shown is not None else ()
+        view, moment, drafts = self._view, self._wizard.moment, self._drafts
         ready = not self._wizard.busy
         return (
             Doing("take the last step back", "screen.take_back", "b", "shows what that does first", ready),
