@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -104,6 +105,17 @@ def need_root() -> None:
     pytest.skip(reason)
 
 
+@contextmanager
+def fresh_host(name: str) -> Iterator[DemoHost]:
+    """A demo host of its own, whose workers have left their first stuck jobs."""
+    booted = host.boot(f"{name}-{os.getpid()}")
+    try:
+        fleet.wait_for_stuck_jobs(booted.host.leader_pid)
+        yield DemoHost(booted.host)
+    finally:
+        booted.close()
+
+
 @pytest.fixture(scope="session")
 def demo_host() -> Iterator[DemoHost]:
     """The demo host, booted once per run. WORKTOP_TEST_HOST=NAME uses one that `worktop demo --keep` left running."""
@@ -114,9 +126,5 @@ def demo_host() -> Iterator[DemoHost]:
         assert running, f"no demo host {kept} is running"
         yield DemoHost(running)
         return
-    booted = host.boot(f"test-{os.getpid()}")
-    try:
-        fleet.wait_for_stuck_jobs(booted.host.leader_pid)
-        yield DemoHost(booted.host)
-    finally:
-        booted.close()
+    with fresh_host("test") as booted:
+        yield booted

@@ -29,10 +29,9 @@ from console.errors import WorktopError
 from console.fleet.plan import Plan, Question
 from console.playbook.desk import Playbooks
 from console.playbook.engine import Run
-from console.playbook.model import Settings
+from console.playbook.model import BackView, Settings, StepEnd
 from console.wiring import Sources
 
-NOTHING = "it has changed nothing"  # such a step is not done again
 LOOKS = 60  # one a second
 FOLDERS = (Path("/etc/systemd/system"), Path("/var/spool/cron/crontabs"))
 
@@ -127,12 +126,16 @@ async def shell(command: str) -> None:
     await (await asyncio.create_subprocess_shell(command)).wait()
 
 
+async def back_one(run: Run, view: BackView, on_question: OnQuestion) -> StepEnd:
+    word = next((typed(plan) for plan in view.plans if typed(plan)), "")
+    end = await run.back(view, typed=word, on_question=on_question)
+    print(f"{end.number} {end.state}: {end.text}", flush=True)
+    return end
+
+
 async def back(run: Run, on_question: OnQuestion = no) -> int:
     while run.status.state == "open" or run.status.state == "done":
-        view = await run.show_back()
-        word = next((typed(plan) for plan in view.plans if typed(plan)), "")
-        end = await run.back(view, typed=word, on_question=on_question)
-        print(f"{end.number} {end.state}: {end.text}", flush=True)
+        end = await back_one(run, await run.show_back(), on_question)
         if end.state != "undone":
             return 1
     return 0
@@ -165,7 +168,7 @@ async def each(books: Playbooks, name: str, values: Settings, first: int, to: in
     return 0
 
 
-async def twice(books: Playbooks, name: str, values: Settings, by_hand: ByHand) -> int:
+async def twice(books: Playbooks, name: str, values: Settings, by_hand: ByHand, at_end: str) -> int:
     """0: each step by itself came back, could be done again, and from the end all of them came back."""
     steps, first = len(books.book(name).steps), files()
     run = await books.start(name, {**values})
@@ -175,12 +178,10 @@ async def twice(books: Playbooks, name: str, values: Settings, by_hand: ByHand) 
             went = await ahead(run, number + 1, yes, by_hand)
             view = await run.show_back() if not went and number < steps else None
             came = "-"
-            if view is not None and view.nothing == NOTHING:
+            if view is not None and not view.plans and view.step.inverse.kind == "undo":
                 came = "nothing"
             elif view is not None:
-                word = next((typed(plan) for plan in view.plans if typed(plan)), "")
-                end = await run.back(view, typed=word, on_question=yes)
-                print(f"{end.number} {end.state}: {end.text}", flush=True)
+                end = await back_one(run, view, yes)
                 differs = _differing(before, files())
                 came = end.state if not differs else f"differs: {' '.join(differs)}"
                 if number == 1:  # nothing of the run is left: it is over
@@ -190,6 +191,7 @@ async def twice(books: Playbooks, name: str, values: Settings, by_hand: ByHand) 
             print(f"twice {number} of {steps}: back {came}, again {went}, {time.monotonic() - began:.0f} s", flush=True)
             if went or came not in ("undone", "nothing", "-"):
                 return 1
+        await shell(at_end)
         came_back = await back(run, yes)
         differs = _differing(first, files())
         print(f"twice: back from the end {came_back}, {run.status.state}, {'differs' if differs else 'files the same'}")
@@ -214,7 +216,7 @@ async def main(asked: argparse.Namespace) -> int:
         if asked.what == "each":
             return await each(books, asked.playbook, values, asked.first, asked.to, asked.again, by_hand)
         if asked.what == "twice":
-            return await twice(books, asked.playbook, values, by_hand)
+            return await twice(books, asked.playbook, values, by_hand, asked.at_end)
         if asked.what == "run":
             run = await books.start(asked.playbook, {**values})
         else:
@@ -247,6 +249,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--again", default="", help="a command of the shell that makes again, before each of `each`, what is mended"
     )
+    parser.add_argument("--at-end", default="", help="a command of the shell for the end of `twice`")
     parser.add_argument(
         "--by-hand", nargs="*", default=[], metavar="STEP=COMMAND", help="what a person does while the step waits"
     )

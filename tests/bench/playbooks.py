@@ -53,11 +53,16 @@ class Case(NamedTuple):
     short: tuple[str, ...] = ("watch=1s",)  # where it is taken back at every step
     again: str = ""  # a command that makes again, before each of these passes, what the pass before has mended
     by_hand: tuple[str, ...] = ()  # STEP=COMMAND: what a person does while the step waits, where it is taken back
+    at_end: str = ""  # a command whose output is told at its end, before it is taken back
     title: str = ""  # where its playbook has another case
 
     @property
     def told(self) -> str:
         return self.title or self.name
+
+    @property
+    def role(self) -> str:
+        return self.values[1] if self.values[0] == "--role" else ""
 
     @property
     def quickly(self) -> list[str]:
@@ -220,6 +225,7 @@ CASES = (
         prepare=one_old_worker,
         clean=forget_the_unit("digests-worker@.service"),
         short=SHORT,
+        at_end=f"systemctl list-units --no-legend 'digests-worker@*'; cat {CRONTAB}",
         title="cron-launcher-to-systemd, short jobs",
     ),
     Case(
@@ -263,8 +269,7 @@ def follow(host: DemoHost, case: Case, log: Path) -> Result:
             done = worktop(host, "resume", case.name, "--yes")
             written.write(done.stdout + done.stderr)
         ahead = f"exit {done.returncode} after {time.monotonic() - began:.0f} s"
-        role = case.values[1] if case.values[0] == "--role" else ""
-        between = rows(host, role)
+        between = rows(host, case.role)
         began = time.monotonic()
         undone = worktop(host, "rollback", case.name, "--yes")
         written.write(undone.stdout + undone.stderr)
@@ -275,7 +280,7 @@ def follow(host: DemoHost, case: Case, log: Path) -> Result:
             back += f", with --kill exit {undone.returncode} after {time.monotonic() - began:.0f} s"
     same = "the same" if crontab(host) == tab else "DIFFERS"
     case.clean(host)
-    after = rows(host, role)
+    after = rows(host, case.role)
     return Result(case.told, ahead, back, same, f"{after.told} ({between.stuck} at its end)")
 
 
@@ -296,8 +301,7 @@ def each_step(host: DemoHost, case: Case, log: Path) -> StepsResult:
         came += f"; then {' / '.join(done.stdout.splitlines()[-3:-1])}"
     same = "the same" if crontab(host) == tab else "DIFFERS"
     case.clean(host)
-    role = case.values[1] if case.values[0] == "--role" else ""
-    return StepsResult(case.told, came, f"{time.monotonic() - began:.0f} s", same, rows(host, role).told)
+    return StepsResult(case.told, came, f"{time.monotonic() - began:.0f} s", same, rows(host, case.role).told)
 
 
 def drive(
@@ -305,6 +309,7 @@ def drive(
 ) -> subprocess.CompletedProcess[str]:
     """The driver, inside the host."""
     by_hand = ("--by-hand", *case.by_hand) if case.by_hand else ()
+    options = (*options, *(("--at-end", case.at_end) if case.at_end else ()))
     command = [f"/{fleet.TOOLS}/python", "-m", "tests.bench.playbook_driver", what, case.name]
     return host.run([*command, *case.quickly, *options, *by_hand], check=False, timeout=timeout)
 
@@ -323,8 +328,7 @@ def walk_twice(host: DemoHost, case: Case) -> Walk:
         same = crontab(host) == tab
     finally:
         case.clean(host)
-    role = case.values[1] if case.values[0] == "--role" else ""
-    return Walk(done.returncode, done.stdout + done.stderr, same, rows(host, role))
+    return Walk(done.returncode, done.stdout + done.stderr, same, rows(host, case.role))
 
 
 def twice(host: DemoHost, case: Case, log: Path) -> StepsResult:
