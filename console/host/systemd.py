@@ -289,11 +289,9 @@ class UnitTable:
                     self._altered(name)
                     changed.add(name)
             elif (row.active.encode(), row.sub.encode()) != (known.get(b"ActiveState"), known.get(b"SubState")):
-                # the signal may still be on its way: the state now, the rest when no signal comes
-                known[b"ActiveState"], known[b"SubState"] = row.active.encode(), row.sub.encode()
+                # The signal is on its way most likely, with what belongs to the state (systemd answers before it
+                # signals); "failed" with the result of the run before would be a wrong verdict.
                 self._suspects.setdefault(name, (time.monotonic(), row))
-                self._altered(name)
-                changed.add(name)
         for name, row in rows.items():
             if name not in self.properties and (name in self._desired or _instance(row)):
                 self.properties[name] = self._read(row)
@@ -320,13 +318,13 @@ class UnitTable:
 
     async def _take(self, inbox: list[tuple[str, bytes, Any]]) -> set[str]:
         """Apply the signals that have arrived; the units whose state is another."""
-        messages = inbox[:]
+        messages = inbox[: len(inbox) - _first_half(inbox[-1:])]
         del inbox[: len(messages)]
         changed: set[str] = set()
         ran: set[str] = set()
         until = time.monotonic() + SLICE_SECONDS
-        for member, path, body in messages:
-            if time.monotonic() > until:
+        for number, (member, path, body) in enumerate(messages):
+            if time.monotonic() > until and not _first_half(messages[number - 1 : number]):
                 await asyncio.sleep(0)
                 until = time.monotonic() + SLICE_SECONDS
             if member == "Reloading":
@@ -391,6 +389,12 @@ class UnitTable:
         if known.get(b"ControlGroup") != self._groups[name]:
             known[b"ControlGroup"] = self._groups[name]
             self._altered(name)
+
+
+def _first_half(messages: list[tuple[str, bytes, Any]]) -> bool:
+    """systemd signals a unit's change in two messages, the service's properties before the unit's: between them the
+    state is that of before, and the main process is the new one."""
+    return any(member == "PropertiesChanged" and body and body[0] == SERVICE for member, _, body in messages)
 
 
 def _instance(row: Listed) -> bool:

@@ -52,11 +52,14 @@ def unit_from(name: str, properties: Properties) -> Unit:
     watchdog = number(b"WatchdogUSec")
     drop_ins = properties.get(b"DropInPaths")
     active = text(properties.get(b"ActiveState")) or "inactive"
+    sub = text(properties.get(b"SubState")) or "dead"
+    if active in ("inactive", "failed") and _is_being_started(properties):
+        active, sub = "activating", "start"
     return Unit(
         name=name,
         load=text(properties.get(b"LoadState")) or "not-found",
         active=active,
-        sub=text(properties.get(b"SubState")) or "dead",
+        sub=sub,
         result=text(properties.get(b"Result")) or "success",
         enabled=text(properties.get(b"UnitFileState")),
         description=text(properties.get(b"Description")),
@@ -83,6 +86,13 @@ def unit_from(name: str, properties: Properties) -> Unit:
         start_limit_burst=number(b"StartLimitBurst", 5),
         watchdog_sec=watchdog / 1e6 if 0 < watchdog < NOT_SET else None,
     )
+
+
+def _is_being_started(properties: Properties) -> bool:
+    """Its main process is younger than its state: systemd 252 signals the new process, and the result of the run before
+    cleared, some milliseconds before the state. A process left behind by KillMode=none is older than the state."""
+    started, since = properties.get(b"ExecMainStartTimestamp") or 0, properties.get(b"StateChangeTimestamp") or 0
+    return bool(properties.get(b"MainPID")) and started > since
 
 
 def invocation_of(properties: Properties) -> str:

@@ -45,6 +45,21 @@ PROPERTIES: Properties = {
 }
 
 
+@pytest.mark.parametrize(
+    ("since", "main_pid", "state"),
+    [
+        (0, 77, ("activating", "start")),  # never ran since the boot
+        (1_800_000_000_400_000, 77, ("activating", "start")),
+        (1_800_000_000_600_000, 77, ("failed", "failed")),  # left behind when the unit was stopped: KillMode=none
+        (1_800_000_000_400_000, 0, ("failed", "failed")),
+    ],
+)
+def test_a_main_process_younger_than_the_state_is_a_start(since: int, main_pid: int, state: tuple[str, str]) -> None:
+    failed = {b"ActiveState": b"failed", b"SubState": b"failed", b"StateChangeTimestamp": since, b"MainPID": main_pid}
+    unit = unit_from("w@1.service", PROPERTIES | failed)
+    assert (unit.active, unit.sub) == state
+
+
 def test_properties_as_a_unit() -> None:
     assert b"Environment" not in keep(PROPERTIES)
     unit = unit_from("w@1.service", keep(PROPERTIES))

@@ -122,6 +122,25 @@ async def test_a_kill_at_the_memory_limit_leaves_its_proof(demo_host: DemoHost, 
         assert unit(client.facts, "probe@1.service").memory_now is None
 
 
+async def test_an_end_is_never_told_without_its_reason(demo_host: DemoHost, template: Template) -> None:
+    """A listing of systemd may overtake the signals of what it lists, above all while many units come and go."""
+    name = template("probe", "ExecStart=/bin/sh -c 'sleep 0.%i; exit 3'")
+    instances = [str(number) for number in range(10, 60)]
+    seen: list[HostFacts] = []
+    async with agent(demo_host, [role(name, instances)], interval=30) as client:
+        client.on_change = lambda _: seen.append(client.facts)
+        for _ in range(4):
+            await inside(demo_host, "systemctl start " + " ".join(f"probe@{n}" for n in instances))
+            await until(lambda: all(unit(client.facts, f"probe@{n}.service").active == "failed" for n in instances))
+    told = [each for facts in seen for each in facts.units.value or () if each.active == "failed"]
+    assert len({each.name for each in told}) == len(instances)
+    halves = [each for each in told if (each.result, each.exit_code, each.exit_status) != ("exit-code", "exited", 3)]
+    assert not halves, f"{len(halves)} of {len(told)}: {halves[0]}"
+    runs = [each for facts in seen for each in facts.units.value or () if each.active == "active"]
+    halves = [each for each in runs if not each.main_pid or each.result != "success"]
+    assert runs and not halves, f"{len(halves)} of {len(runs)}: {halves[0]}"
+
+
 async def test_a_reload_of_many_units_does_not_flap(demo_host: DemoHost, template: Template) -> None:
     name = template("probe", SLEEP)
     instances = [str(number) for number in range(1, 61)]
