@@ -129,7 +129,7 @@ def unit_state(unit: Unit, now: float) -> tuple[WorkerState, str]:
         return "stopped", "masked"
     if unit.load != "loaded":
         return "failed", f"unit file: {unit.load}"
-    if unit.active in ("active", "reloading", "activating") and _loops(unit, now):
+    if unit.active in ("active", "reloading", "activating") and loops(unit, now):
         return "looping", _restarts(unit) + (f"; {ending(unit)}" if unit.exit_code else "")
     if unit.active in ("active", "reloading"):
         return "running", unit.status_text
@@ -154,7 +154,8 @@ def unit_state(unit: Unit, now: float) -> tuple[WorkerState, str]:
     return "stopped", f"stopped {ago(now - unit.since)} ago" if unit.since else "stopped"
 
 
-def _loops(unit: Unit, now: float) -> bool:
+def loops(unit: Unit, now: float) -> bool:
+    """It is restarted again and again, also where it has not been watched long enough for a rate."""
     if unit.restarts == 0:  # starts by hand are no loop: they set the counter back
         return False
     if unit.restarts_per_minute is not None and unit.restarts_per_minute >= LOOPING_PER_MINUTE:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from console.fleet.model import Role, Unit
-from console.fleet.workers import LOOPING_PER_MINUTE
+from console.fleet.workers import LOOPING_PER_MINUTE, loops
 from console.host import journal, kernel_log, procfs
 from console.host.bus import Properties, text
 from console.host.cgroups import Hierarchy, Usage
@@ -313,6 +313,7 @@ def _in_trouble(unit: Unit) -> bool:
         unit.active == "failed"
         or unit.sub == "auto-restart"
         or (unit.restarts > 0 and (unit.restarts_per_minute or 0) > 0)
+        or loops(unit, time.time())
     )
 
 

@@ -99,6 +99,21 @@ async def test_the_start_limit_is_seen_with_the_last_lines(demo_host: DemoHost, 
         assert unit(client.facts, "probe@1.service").start_limit_hit
 
 
+async def test_a_loop_met_while_its_process_runs_has_its_lines_at_once(demo_host: DemoHost, template: Template) -> None:
+    text = "ExecStart=/bin/sh -c 'test -e /run/probe-runs && exec sleep 100000; echo no such tile; exit 3'"
+    name = template("probe", f"{text}\nRestart=always\nRestartSec=50ms", "StartLimitIntervalSec=0")
+    state = "systemctl show probe@1 -P NRestarts -P SubState"
+    await inside(demo_host, "rm -f /run/probe-runs; systemctl start probe@1; sleep 2; touch /run/probe-runs; sleep 1")
+    try:
+        restarts, sub = (await inside(demo_host, state)).split()
+        assert sub == "running" and int(restarts) > 3
+        async with agent(demo_host, [role(name, "1")]) as client:
+            found = unit(client.facts, "probe@1.service")
+            assert (found.sub, found.last_words) == ("running", "no such tile")
+    finally:
+        await inside(demo_host, "rm -f /run/probe-runs")
+
+
 async def test_a_failure_without_restart_is_no_start_limit(demo_host: DemoHost, template: Template) -> None:
     plain = template("probe", "ExecStart=/bin/false")
     stops = template("probestop", "ExecStart=/bin/sh -c 'exit 78'\nRestart=always\nRestartPreventExitStatus=78")

@@ -48,6 +48,8 @@ def between(node: Node, start: int, end: int) -> str:
 
 
 def _wide(text: bytes) -> str:
+    if text.isascii():
+        return text.decode("ascii")
     return text.decode("utf-8", "replace").encode("latin-1", "replace").decode("utf-8", "replace")
 
 
