@@ -10,7 +10,7 @@
 # PYTEST="-x tests/queue"  make test  options of pytest, instead of three workers
 
 PYTHON ?= python3
-PYTEST ?= -n 3 --dist loadgroup --durations=10
+PYTEST ?= -n 3 --dist loadgroup --no-loadscope-reorder --durations=10
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 KEEP_TERMINAL := $(if $(SUDO),--preserve-env=TERM,)

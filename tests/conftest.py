@@ -26,16 +26,26 @@ gc.set_threshold(100_000, 50, 1000)  # by default the collector takes a seventh 
 pytest_plugins = ["tests.postgres", "tests.library_databases"]
 
 
+# Groups of tests that run one after the other, those that take longest first; every other test goes to whoever is free.
+GROUPS = ("playbooks", "host", "boots", "playbook")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What runs one after the other in `pytest -n 3 --dist loadgroup`, longest first: the tests that share the demo
-    host, the playbooks, which have one of their own, and those that boot more of them. Every other test goes to whoever
-    is free."""
+    """For `pytest -n 3 --dist loadgroup --no-loadscope-reorder`: the playbooks, which have a demo host of their own,
+    the tests that share one, and those that boot more of them, begin first."""
     for item in items:
         if "demo_host" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("host"))
         elif item.get_closest_marker("host"):
             item.add_marker(pytest.mark.xdist_group("boots"))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    group = item.get_closest_marker("xdist_group")
+    name = group.args[0] if group else ""
+    return GROUPS.index(name) if name in GROUPS else len(GROUPS)
 
 
 @pytest.fixture
