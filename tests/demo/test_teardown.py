@@ -60,7 +60,7 @@ def gone(name: str, seconds: float = 20.0) -> None:
     deadline = time.monotonic() + seconds
     while left(name):
         assert time.monotonic() < deadline, "\n".join(left(name))
-        time.sleep(0.1)
+        time.sleep(0.5)  # to look takes a third of a second
 
 
 def ended(demo: subprocess.Popen[str]) -> int:
