@@ -16,6 +16,9 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 KEEP_TERMINAL := $(if $(SUDO),--preserve-env=TERM,)
 PIP := $(BIN)/pip --disable-pip-version-check --quiet --quiet --no-input
 
+# on every core; pip does it on one
+COMPILE = $(BIN)/python -m compileall -q -j 0 .venv/lib console || true  # some packages ship templates that are no Python
+
 # pystemd is built from source; the rest is what the demo host boots with
 APT := gcc pkg-config libsystemd-dev python3-dev python3-venv systemd-container dbus libpam-systemd polkitd cron
 # sshd is run inside the demo host only: where its package was missing, its service is switched off again
@@ -60,14 +63,15 @@ lock: .venv/installed-dev
 # one stamp for each step: a second run starts at once
 .venv/installed: pyproject.toml requirements.lock | .venv/apt .venv/bin/pip
 	@echo "installing worktop into .venv"
-	@$(PIP) install --constraint requirements.lock --editable '.[demo]'
+	@$(PIP) install --no-compile --constraint requirements.lock --editable '.[demo]'
+	@$(COMPILE)
 	@touch $@
 
 .venv/installed-dev: .venv/installed | .venv/apt-test
 	@echo "installing the tools for the tests into .venv"
 	@$(DEV_GROUP) >.venv/dev.txt
-	@$(PIP) install --constraint requirements.lock --requirement .venv/dev.txt
-	@$(BIN)/python -m compileall -q console
+	@$(PIP) install --no-compile --constraint requirements.lock --requirement .venv/dev.txt
+	@$(COMPILE)
 	@touch $@
 
 # pg-boss and the node it runs on, for the tests with its real workers: from npm, pinned, without any script of theirs.

@@ -79,7 +79,7 @@ class Terminal:
                 return screen
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited {timeout:g} s for {what}; the screen is\n{screen}")
-            time.sleep(0.03)
+            time.sleep(0.06)
 
     def wait_for(self, text: str, timeout: float = 20.0) -> str:
         return self.wait(lambda screen: text in screen, timeout, repr(text))

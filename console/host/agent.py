@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 
-from console import __version__
+from console import __version__, heap
 from console.ending import end
 from console.errors import HostError, Problem
 from console.fleet.model import CronLine, Hello, Host, Unit
@@ -376,6 +376,7 @@ def _since(started: float) -> float:
 def main(user_manager: bool = False, read_only: bool = False) -> int:
     """Run until stdin closes; 0. A console that has gone away is no failure."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    heap.keep_small()
 
     async def work() -> None:
         await Agent(user_manager, read_only).run()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from console import heap
 from console.errors import EXIT_FAILED, EXIT_USAGE
 from console.tui.feed import Feed
 from console.tui.terminal import Guard, flush, lingering_threads, refusal, speaks_utf8, theme_for
@@ -39,6 +40,7 @@ def run_console(feed_factory: Callable[[], Feed], *, mouse: bool = True) -> int:
     if reason is not None:
         print(f"worktop: {reason}", file=sys.stderr)  # noqa: T201  there is no console to say it in
         return EXIT_USAGE
+    heap.keep_small()
     unicode = speaks_utf8(os.environ)
     _prepare_output(unicode)
     feed = feed_factory()
