@@ -110,10 +110,10 @@ class Bench:
 # --- kill -9 ---------------------------------------------------------------------------------------------------------
 
 
-def agent_killed(bench: Bench) -> str:
+def agent_killed(bench: Bench, start: tuple[str, ...] = (BOOK, *VALUES), name: str = ROLE) -> str:
     """Again and again while the console goes on: it starts another agent, and a step that lost one is taken up."""
     kills, failed, said = [0, 0], [0, 0], ""
-    for place, command in enumerate((("run", BOOK, *VALUES), ("rollback", ROLE))):
+    for place, command in enumerate((("run", *start), ("rollback", name))):
         for turn in range(MOST):
             gap = AGENT_GAPS[min(turn, len(AGENT_GAPS) - 1)]
             done = bench.drive(*command, "--die", str(gap), "--victim", "agent")
@@ -149,9 +149,10 @@ def killed(bench: Bench, victim: str, start: tuple[str, ...] = (BOOK, *VALUES), 
 def killed_in_a_timer(bench: Bench, victim: str) -> str:
     """The same of a playbook that has no worker."""
     every_minute(bench.host)
+    start = (TIMER_BOOK, "entry=deploy:8")
     try:
         tab = crontab(bench.host)
-        told = killed(bench, victim, (TIMER_BOOK, "entry=deploy:8"), TIMER_BOOK)
+        told = agent_killed(bench, start, TIMER_BOOK) if victim == "agent" else killed(bench, victim, start, TIMER_BOOK)
         return told + ("" if crontab(bench.host) == tab else "; its crontab DIFFERS")
     finally:
         no_more_every_minute(bench.host)
@@ -379,6 +380,7 @@ FAULTS: dict[str, Callable[[Bench], str]] = {
     "kill -9 of the console": lambda bench: killed(bench, "console"),
     "kill -9 of the agent": agent_killed,
     "kill -9 of the console, a timer": lambda bench: killed_in_a_timer(bench, "console"),
+    "kill -9 of the agent, a timer": lambda bench: killed_in_a_timer(bench, "agent"),
     "kill -9 of both, a timer": lambda bench: killed_in_a_timer(bench, "both"),
     "kill -9 of both": lambda bench: killed(bench, "both"),
 }
