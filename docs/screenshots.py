@@ -207,8 +207,16 @@ def settled(sources: Sources) -> bool:
     )
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["--inside"]:
-        asyncio.run(inside(sys.argv[2]))
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...", type=click.Choice([*PICTURES, MIGRATION]))
+@click.option("--inside", "one", hidden=True, help="Take this one, on the host that runs here.")
+def main(names: tuple[str, ...], one: str | None) -> None:
+    """Make these pictures of the documentation, or all; "migration" are those of a whole playbook."""
+    if one is not None:
+        asyncio.run(inside(one))
     else:
-        outside(sys.argv[1:] or [*PICTURES, MIGRATION])
+        outside(list(names) or [*PICTURES, MIGRATION])
+
+
+if __name__ == "__main__":
+    main()

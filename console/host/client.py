@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from console.errors import HostError, Problem
@@ -10,6 +11,7 @@ from console.fleet.model import Backend, DatabaseClient, HostDetail, Ident, LogL
 from console.fleet.operations import FileCheck, FileRead, FileWritten, HostRights, UnitJob, UnitProgress
 from console.fleet.plan import UnitVerb
 from console.host.conversation import ANSWER_SECONDS, Conversation, answered
+from console.host.heard import SchedulesHeard
 from console.host.polkit import GROUP
 from console.host.protocol import (
     ClientsAnswer,
@@ -46,6 +48,11 @@ from console.schedules.inventory import Inventory, Translated
 
 class HostClient(Conversation):
     """One host's agent. Use `run` as a task of the console, or `ready` then `close` in a command that prints once."""
+
+    @functools.cached_property
+    def _schedules(self) -> SchedulesHeard:
+        """What has been told of them so far: only what is different is told again."""
+        return SchedulesHeard()
 
     async def look_up(self, pids: Sequence[int], timeout: float = 5.0) -> None:
         """Ask who has these pids now; the answer, or why there is none, is in `facts.holders`. Raises nothing."""

@@ -24,7 +24,6 @@ from console.fleet.operations import UnitProgress
 from console.host import facts as keeping
 from console.host import protocol, spawn
 from console.host.follow import LogFollow
-from console.host.heard import SchedulesHeard
 from console.host.protocol import (
     Answer,
     ClientsAnswer,
@@ -89,7 +88,6 @@ class Conversation:
         self._answers: dict[int, asyncio.Future[Answer]] = {}
         self._progress: dict[int, Callable[[UnitProgress], None]] = {}  # by the id of the unit_job request
         self._follows: list[LogFollow] = []
-        self._schedules = SchedulesHeard()
         self._watching = 0  # the id of the last watch request
         self._greeted = False  # an agent of this protocol listens
         self._news = asyncio.Event()

@@ -171,7 +171,10 @@ class UnitTable:
         while True:
             if self._relist and self._reloading_since is None:
                 await self._read_all()
-                self._changed(set(self.properties))
+                self._pump()
+                await self._take(self._inbox)  # what changed while it was read: the listing is older than the rest
+                if not self.quiet:
+                    self._changed(set(self.properties))
             soon = self._reloading_since is not None or self._suspects
             timeout = 0.5 if soon else max(0.0, min(next_listing, self._compare_at) - time.monotonic())
             try:
@@ -318,13 +321,15 @@ class UnitTable:
 
     async def _take(self, inbox: list[tuple[str, bytes, Any]]) -> set[str]:
         """Apply the signals that have arrived; the units whose state is another."""
-        messages = inbox[: len(inbox) - _first_half(inbox[-1:])]
+        messages = inbox[:]
+        if messages and _first_half(messages[-1]):
+            messages.pop()
         del inbox[: len(messages)]
         changed: set[str] = set()
         ran: set[str] = set()
         until = time.monotonic() + SLICE_SECONDS
         for number, (member, path, body) in enumerate(messages):
-            if time.monotonic() > until and not _first_half(messages[number - 1 : number]):
+            if time.monotonic() > until and not (number and _first_half(messages[number - 1])):
                 await asyncio.sleep(0)
                 until = time.monotonic() + SLICE_SECONDS
             if member == "Reloading":
@@ -391,10 +396,11 @@ class UnitTable:
             self._altered(name)
 
 
-def _first_half(messages: list[tuple[str, bytes, Any]]) -> bool:
+def _first_half(message: tuple[str, bytes, Any]) -> bool:
     """systemd signals a unit's change in two messages, the service's properties before the unit's: between them the
     state is that of before, and the main process is the new one."""
-    return any(member == "PropertiesChanged" and body and body[0] == SERVICE for member, _, body in messages)
+    member, _, body = message
+    return member == "PropertiesChanged" and bool(body) and body[0] == SERVICE
 
 
 def _instance(row: Listed) -> bool:

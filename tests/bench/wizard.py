@@ -19,10 +19,9 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from console.demo import fleet, state
-from console.demo import host as demo_host
+from console.demo import state
 from tests.bench.ledger import CRONTAB, Rows, begin_ledger, rows
-from tests.conftest import DemoHost
+from tests.conftest import DemoHost, fresh_host
 from tests.e2e.ssh import Ssh
 from tests.e2e.test_actions_console import Operator
 from tests.e2e.test_console import first_data, flat
@@ -270,12 +269,8 @@ def main() -> int:
             parser.error(f"no demo host {asked.host} is running")
         problems = run(DemoHost(kept), asked.screens)
     else:
-        booted = demo_host.boot("wizard")
-        try:
-            fleet.wait_for_stuck_jobs(booted.host.leader_pid)
-            problems = run(DemoHost(booted.host), asked.screens)
-        finally:
-            booted.close()
+        with fresh_host("wizard") as host:
+            problems = run(host, asked.screens)
     for problem in problems:
         print(f"WRONG: {problem}")
     return 1 if problems else 0

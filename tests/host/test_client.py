@@ -159,7 +159,7 @@ async def test_ready_gives_up_in_time() -> None:
     async with HostClient([], command=("sleep", "60")) as client:
         facts = await client.ready(0.5)
         child = client.process
-        assert time.monotonic() - started < 30 and facts.hello is None
+        assert time.monotonic() - started < 2 and facts.hello is None
     assert child and _gone(child.pid)
 
 

@@ -52,7 +52,7 @@ async def test_start_stop_restart(demo_host: DemoHost, template: Template) -> No
         assert restarted.ok and restarted.main_pid != started.main_pid
         stopped = await client.unit_job("op@1.service", "stop")
         assert (stopped.result, stopped.ok, stopped.active, stopped.main_pid) == ("done", True, "inactive", 0)
-        assert stopped.took < 10 and stopped.text == "op@1.service is stopped"
+        assert stopped.took < 1.0 and stopped.text == "op@1.service is stopped"
         await until(lambda: unit(client.facts, "op@1.service").active == "inactive")
         assert (await client.unit_job("op@1.service", "stop")).ok, "it is stopped already"
 
@@ -269,7 +269,7 @@ async def test_a_signal_reaches_exactly_the_process_it_names(demo_host: DemoHost
         gone = asyncio.create_task(client.wait_gone(one, 10))
         began = time.monotonic()
         await client.signal(one, "SIGTERM")
-        assert await gone and time.monotonic() - began < 8
+        assert await gone and time.monotonic() - began < 2
         with pytest.raises(HostError, match=f"signal TERM to pid {one.pid}: pid {one.pid} has ended; look at it again"):
             await client.signal(one, "TERM")
         await client.look_up([two.pid])

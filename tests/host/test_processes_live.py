@@ -157,7 +157,7 @@ async def test_what_an_unprivileged_account_may_not_see_is_said(demo_host: DemoH
         assert facts.schedules.problem.why.startswith("not permitted")
         assert facts.schedules.value is not None, "what may be read is there all the same"
         await inside(demo_host, "systemctl stop probe@1")
-        await until(lambda: unit(client.facts, "probe@1.service").active == "inactive")
+        await until(lambda: unit(client.facts, "probe@1.service").active == "inactive", 1)
 
 
 async def test_hidden_processes_are_not_permitted_and_never_zero(demo_host: DemoHost) -> None:

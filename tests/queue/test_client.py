@@ -143,6 +143,8 @@ async def test_a_poll_of_the_large_table_is_quick(large: str) -> None:
         assert sum(counts.stuck.n for counts in facts.counts) == pytest.approx(250, abs=60)
         assert len(facts.running) == 500
         assert facts.running[0].overdue == max(job.overdue or 0 for job in facts.running)
+        reading = await client.poll()
+        assert reading.took < 1.0  # measured: 0.03 s; the limit allows for a busy machine
 
 
 # --- what goes wrong -----------------------------------------------------------------------------------------------
@@ -289,7 +291,7 @@ async def test_a_frozen_server_is_given_up_and_found_again(
         try:
             start = time.monotonic()
             reading = await client.poll()
-            assert time.monotonic() - start < 20
+            assert time.monotonic() - start < 5
             assert reading.problem is not None
             assert "no answer within 1 s" in reading.problem.line()
             await recovered(client)

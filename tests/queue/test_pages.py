@@ -405,7 +405,7 @@ async def test_a_page_is_given_up_after_a_second(database: str, db: Db) -> None:
             start = time.monotonic()
             with pytest.raises(QueueError, match="took too long; name a queue, drop the filter or sort by id"):
                 await client.page(JobQuery())
-            assert time.monotonic() - start < 20
+            assert time.monotonic() - start < 4
         assert len((await client.page(JobQuery())).jobs) == 1
 
 

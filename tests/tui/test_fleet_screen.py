@@ -351,7 +351,7 @@ async def test_the_feed_is_started_and_stopped_and_a_hanging_stop_is_left() -> N
         await pilot.pause()
         await pilot.press("q")
         began = time.monotonic()
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 2
     assert (feed.started, feed.stopped, app.return_code) == (1, 1, 0)
 
 
