@@ -53,6 +53,7 @@ from console.state import StateDirectory, append_only, is_held, write_all
 FOLDER = "plans"
 KEPT_FOR = 30 * 86400.0  # seconds a journal is kept
 _ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}")
+_CLOSED = -1  # no descriptor: the number of one that is closed may be another file's
 
 
 class _Heading(TypedDict):
@@ -130,7 +131,9 @@ class Journal:
             self._write(EndLine(state, rows, time.time(), open), sync=True)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        if descriptor != _CLOSED:
+            os.close(descriptor)
 
     def _must(self, line: Line) -> None:
         try:

@@ -153,7 +153,7 @@ class RunJournal:
     """The journal of a run that somebody is about to do something with."""
 
     def __init__(self, descriptor: int, path: Path, at: At) -> None:
-        self._descriptor = descriptor
+        self._descriptor: int | None = descriptor  # None once it is closed: its number may be another file's then
         self._at = at
         self._torn = False
         self.path = path
@@ -189,6 +189,8 @@ class RunJournal:
 
     def write(self, line: Line) -> None:
         """Put a line on the disk. RefusedError: it is not there, and nothing may be done that it was to announce."""
+        if self._descriptor is None:
+            raise RefusedError(f"run {self.path.stem}", "it was let go of", "take it up again first")
         name = type(line).__name__.lower()
         self._at(f"before {name}")
         close = b"\n" if self._torn else b""  # what a full disk has left of a line is no part of this one
@@ -202,7 +204,9 @@ class RunJournal:
         self._at(f"after {name}")
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def read(state: StateDirectory, run: str) -> Record:

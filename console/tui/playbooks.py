@@ -132,16 +132,17 @@ class PlaybookDesk:
             values[name] = answer
         books = self.books
         if books is not None:
-            await self._follow(lambda: books.start(book.name, values), book.title, str(values.get(ROLE, "")))
+            opening = partial(books.start, book.name, values)
+            await self._follow(books, opening, book.title, str(values.get(ROLE, "")))
 
     def resume(self, run: RunStatus) -> None:
         """Take a run up where it stands."""
         books = self.books
         if books is not None:
             opening = partial(books.resume, run.run)
-            self._app.background(self._follow(opening, run.title, run.role), "take up a playbook")
+            self._app.background(self._follow(books, opening, run.title, run.role), "take up a playbook")
 
-    async def _follow(self, opening: Callable[[], Awaitable[BookRun]], title: str, role: str) -> None:
+    async def _follow(self, books: Books, opening: Callable[[], Awaitable[BookRun]], title: str, role: str) -> None:
         from console.tui.screens.playbook import PlaybookScreen
         from console.tui.screens.wizard import WizardScreen
         from console.tui.wizard import Wizard
@@ -155,7 +156,7 @@ class PlaybookDesk:
             running.leave()
         if isinstance(app.screen, PlaybookScreen):
             app.pop_screen()  # its run is what is looked at from now on
-        self.wizard = Wizard(app, opening, title=title, role=role)
+        self.wizard = Wizard(app, books, opening, title=title, role=role)
         await app.show_first(MODE)
         await app.push_screen(WizardScreen(self.wizard))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import msgspec
 from console.errors import ConfigError, Problem, RefusedError, WorktopError
 from console.fleet.plan import Plan, Progress
 from console.playbook.model import BackView, StepEnd, StepView, Telling
-from console.tui.books import BookRun, OnAgree
+from console.tui.books import BookRun, Books, OnAgree
 from console.view.wizard import Doing, Moment, begun
 
 if TYPE_CHECKING:
@@ -20,16 +21,18 @@ if TYPE_CHECKING:
 
 _REPORT_AT_MOST = 200_000  # bytes that are shown
 _DEFECT = Problem("the step", "a defect of worktop stopped it", "ctrl+r shows how far it came")
+_LEFT = Problem("the run", "it was left", "Enter takes it up again")
 
 
 class Wizard:
     """One run. At most one task uses it at a time: while it is `busy`, nothing else is begun."""
 
     def __init__(
-        self, app: ConsoleApp, opening: Callable[[], Awaitable[BookRun]], *, title: str, role: str = ""
+        self, app: ConsoleApp, books: Books, opening: Callable[[], Awaitable[BookRun]], *, title: str, role: str = ""
     ) -> None:
         """`opening` begins the run or takes it up."""
         self._app = app
+        self._books = books
         self._opening = opening
         self._run: BookRun | None = None
         self._task: asyncio.Task[None] | None = None
@@ -38,7 +41,6 @@ class Wizard:
         self._on_close: Callable[[], None] = lambda: None
         self.moment = Moment(title=title, role=role)
         self.shown_at = 0.0  # when the step was looked at
-        self.closed = False
         self.agreeing: OnAgree | None = None  # asks the person in the middle of a step
 
     @property
@@ -51,7 +53,7 @@ class Wizard:
         return self.moment.doing
 
     def follows(self, run: str) -> bool:
-        """It is the run with this id."""
+        """It holds the run with this id."""
         return self._run is not None and self._run.status.run == run
 
     # --- looking -----------------------------------------------------------------------------------------------------
@@ -76,6 +78,7 @@ class Wizard:
         try:
             if self._run is None:
                 self._run = await self._opening()
+                self._opening = partial(self._books.resume, self._run.status.run)
             run = self._run
             status = run.status
             self._become(title=run.book.title, role=status.role, status=status, steps=run.book.steps)
@@ -108,7 +111,9 @@ class Wizard:
 
     async def look_back(self) -> BackView:
         """What takes the last step back. WorktopError."""
-        if self._run is None or self.busy:
+        if self._run is None:
+            raise RefusedError("take back", _LEFT.why, _LEFT.do)
+        if self.busy:
             raise RefusedError("take back", "something goes on with the run", "wait until it has ended")
         return await self._run.show_back()
 
@@ -197,14 +202,15 @@ class Wizard:
         self._close()
 
     def stay(self) -> None:
-        """The person is back before what goes on has ended: the run is kept."""
+        """The person is back before what goes on has ended: the run is kept. To be said before anything is awaited
+        once it is known that the run is held still."""
         self._closes = False
 
     def _close(self) -> None:
-        if not self.closed:
-            self.closed = True
-            if self._run is not None:
-                self._run.close()
+        run, self._run = self._run, None
+        if run is not None:
+            run.close()
+            self._become(view=None, problem=_LEFT)
         self._on_close()
 
     # -----------------------------------------------------------------------------------------------------------------

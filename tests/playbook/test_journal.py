@@ -134,3 +134,14 @@ def test_a_deadline_goes_by_the_clock_that_nobody_sets(monkeypatch: pytest.Monke
     rebooted = Moment(wall=30.0, boot=7.0, boot_id="another")
     assert clock.until(rebooted) == 30.0, "after a reboot the clock on the wall must do"
     assert clock.until(Moment(wall=-1.0, boot=7.0, boot_id="another")) == 0.0
+
+
+def test_one_that_was_let_go_of_is_not_written_whatever_has_its_number_now(tmp_path: Path) -> None:
+    written = RunJournal.begin(StateDirectory(tmp_path), HEAD, lambda point: None)
+    written.close()
+    with (tmp_path / "other").open("wb") as other:  # has the number of the descriptor that was closed
+        with pytest.raises(RefusedError, match="let go of"):
+            written.write(LINES[0])
+        other.flush()
+        assert os.fstat(other.fileno()).st_size == 0
+    written.close()

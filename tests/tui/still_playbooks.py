@@ -177,6 +177,7 @@ class StillRun:
         self.stop: asyncio.Event | None = None
 
     async def show(self) -> StepView:
+        self._must_be_held()
         await asyncio.sleep(0)
         if self.view is None:
             await asyncio.Event().wait()
@@ -204,6 +205,7 @@ class StillRun:
         return await self._done(f"skip {view.step.number}", "", why)
 
     async def show_back(self) -> BackView:
+        self._must_be_held()
         await asyncio.sleep(0)
         if isinstance(self.back_view, WorktopError):
             raise self.back_view
@@ -223,6 +225,7 @@ class StillRun:
         return await self._done(f"back {view.step.number}", typed, why)
 
     async def _done(self, what: str, typed: str, why: str) -> StepEnd:
+        self._must_be_held()
         self.gone.append((what, typed, why))
         assert self.stop is not None or what.startswith("skip")
         watched = self.stop if not self.lingers else None
@@ -242,14 +245,19 @@ class StillRun:
         return self.end
 
     async def edit(self, path: str, text: str) -> None:
+        self._must_be_held()
         self.edits.append((path, text))
 
     def abandon(self, why: str = "") -> RunStatus:
+        self._must_be_held()
         self.status = msgspec.structs.replace(self.status, state="abandoned")
         return self.status
 
     def close(self) -> None:
         self.closed = True
+
+    def _must_be_held(self) -> None:
+        assert not self.closed, "the run was let go of"
 
 
 class StillBooks:

@@ -279,6 +279,37 @@ async def test_whoever_is_back_before_what_goes_on_has_ended_keeps_the_run() -> 
         assert at.shows(WizardScreen) and "step 3" in at.text() and not at.run.closed
 
 
+async def test_whoever_is_back_in_the_moment_in_which_it_ends_keeps_the_run() -> None:
+    def before(books: StillBooks) -> None:
+        books.run.lingers = True
+
+    async with following("8", "enter", "enter", "A", "q", "up", "enter", before=before) as at:
+        assert isinstance(at.screen, PlaybooksScreen) and not at.run.closed
+        at.screen.open((at.screen.items(None) or ())[0])
+        await at.finish()  # before its screen is there
+        assert at.shows(WizardScreen) and "left here" in at.text() and not at.run.closed
+        at.run.ended.clear()
+        await at.press("enter", "enter", "A")
+        assert [what for what, *_ in at.run.gone] == ["go 3", "go 3"]
+
+
+async def test_what_was_let_go_of_is_taken_up_again_before_anything_is_done() -> None:
+    async with following("8", "enter") as at:
+        assert at.shows(WizardScreen)
+        wizard = at.driven.app.playbooks.wizard
+        assert wizard is not None
+        wizard.leave()
+        assert at.run.closed
+        await at.press("enter")
+        assert at.books.resumed == [RUN, RUN] and not at.run.closed and at.run.gone == []
+        await at.press("enter", "A")
+        assert at.run.gone == [("go 3", "", "")]
+        await at.finish()
+        wizard.leave()
+        await at.press("b")
+        assert at.shows(WizardScreen) and "take back: it was left; Enter takes it up again" in at.text()
+
+
 async def test_whoever_leaves_while_a_plan_is_applied_is_asked() -> None:
     async with following("8", "enter", "enter", "A", "q") as at:
         assert at.shows(LeaveScreen)

@@ -69,7 +69,8 @@ class PlaybooksScreen(AskedListScreen[Row, tuple[tuple[Shelved, ...], tuple[RunS
 
         playbooks, shelved = self.console_app.playbooks, item.shelved
         wizard = playbooks.wizard
-        if item.run is not None and wizard is not None and not wizard.closed and wizard.follows(item.run.run):
+        if item.run is not None and wizard is not None and wizard.follows(item.run.run):
+            wizard.stay()  # at once: what goes on may end before the screen is there, and let go of the run
             self.app.push_screen(WizardScreen(wizard))
         elif item.run is not None:
             playbooks.resume(item.run)

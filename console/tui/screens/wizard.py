@@ -284,9 +284,9 @@ class WizardScreen(ConsoleScreen):
 
     def _go(self) -> None:
         app, wizard = self.console_app, self._wizard
-        wizard.leave(then=lambda: self._told(wizard))
         if self.is_current:
             app.pop_screen()
+        wizard.leave(then=lambda: self._told(wizard))
 
     def _told(self, wizard: Wizard) -> None:
         moment, front = wizard.moment, self.console_app.front
