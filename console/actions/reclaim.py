@@ -60,7 +60,7 @@ class Taking:
         draft.claims += [one.claim for one in (chosen or others or keeping)]
         self._tell_left_out(draft, keeping, others)
         if dead := [one for one in chosen if one.verdict == "DEAD"]:
-            draft.reasons.append(_proved(dead))
+            draft.reasons.append(_proved(len(dead), len(chosen)))
         ended, beneath = list(dead), []
         for one in chosen:
             if one.verdict == "DEAD":
@@ -189,8 +189,11 @@ def _narrowed(selection: Selection, held: Sequence[Held], overdue_only: bool = F
     return msgspec.structs.replace(selection, rows=rows, holders=holders, overdue_only=overdue_only)
 
 
-def _proved(dead: Sequence[Held]) -> str:
-    who = {1: "the holder is", 2: "both holders are"}.get(len(dead), f"all {len(dead)} holders are")
+def _proved(dead: int, of: int) -> str:
+    """`dead` of all holders whose rows are taken."""
+    if dead < of:
+        return f"{dead} of {of} holders {'is' if dead == 1 else 'are'} proved dead"
+    who = {1: "the holder is", 2: "both holders are"}.get(dead, f"all {dead} holders are")
     return f"{who} proved dead"
 
 

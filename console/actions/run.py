@@ -68,6 +68,8 @@ class Run:
             if outcome.state in ("failed", "stopped") and not (step.alone and outcome.state == "failed"):
                 break
         await self._start_again()
+        for look in doing.afterwards:
+            await look()
 
     async def _one(self, step: Step) -> StepOutcome:
         try:

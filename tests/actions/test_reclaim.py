@@ -96,6 +96,18 @@ async def test_a_live_holder_keeps_its_job_within_the_lease_and_is_ended_first_p
     assert kinds[-3:] == [("signal", "done"), ("wait", "done"), ("sql", "done")], kinds
 
 
+async def test_of_several_holders_it_is_said_how_many_are_proved_dead(
+    world: World, sleepers: tuple[Process, Process]
+) -> None:
+    world.add(2)
+    dead, alive = world.killed(), world.claimed_by(sleepers[0])
+    world.expire(alive)
+    both = await world.actions().plan_jobs("reclaim", rows=(RowRef(dead), RowRef(alive)))
+    assert "1 of 2 holders is proved dead" in both.reasons, both.reasons
+    one = await world.actions().plan_jobs("reclaim", rows=(RowRef(dead),))
+    assert "the holder is proved dead" in one.reasons
+
+
 async def test_beneath_a_live_holder_only_with_the_typed_name(world: World, sleepers: tuple[Process, Process]) -> None:
     world.add(1)
     job = world.claimed_by(sleepers[0])

@@ -152,6 +152,7 @@ def test_a_slow_but_living_worker_is_stopped_before_its_job_is_taken(demo_host: 
     assert re.search(r"done +returned to waiting: 1 job", result), result
     assert re.search(rf"pid {pid} is gone", result), result
     assert demo_host.psql(holder).strip() != pid
+    assert "still claimed" not in result and "worktop reclaim --id" not in result, "that was before it was returned"
     operator.press("Escape")
 
 

@@ -71,6 +71,7 @@ class Doing:
         self.seen: list[str] = []  # sentences: what was looked at after a step
         self.unseen: list[str] = []
         self.next: list[Suggestion] = []
+        self.afterwards: list[Callable[[], Awaitable[None]]] = []  # what is looked at when all steps are over
         self.ends_here = ""  # why a step that was done wants the rest left alone; "" : it does not
         self.lost = False  # the agent was lost and did not come back
 

@@ -50,10 +50,11 @@ class HeldBefore:
         return tuple(left)
 
     async def tell_what_became_of_them(self) -> None:
-        """Those that are left are worth a reclaim: exactly they, and only with the token they have."""
+        """When all steps are over: those that are left are worth a reclaim, exactly they, and only with the token they
+        have. What a step of the same plan does to rows is told by that step."""
         left = await self.still()
         ended = [job.id for job in self._jobs if job.id not in {one.id for one in left}]
-        if ended:
+        if ended and all(step.kind != "sql" for step in self._doing.plan.steps):
             jobs = f"job {ended[0]}" if len(ended) == 1 else f"{len(ended)} jobs"
             self._doing.seen.append(
                 f"{jobs} of {self._holder} {'was' if len(ended) == 1 else 'were'} finished or released"

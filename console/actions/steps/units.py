@@ -56,7 +56,7 @@ class UnitSteps:
         doing.journal.unit_change(before)
         job = await self._drained(step, held) if step.drains else await self._job(step, cast("UnitVerb", step.verb))
         if held is not None:
-            await held.tell_what_became_of_them()
+            doing.afterwards.append(held.tell_what_became_of_them)
         if not job.ok:
             raise StepFailed(StepOutcome(state="failed", text=job.text or f"{step.title}: {job.result}"))
         if step.verb in ("start", "restart"):

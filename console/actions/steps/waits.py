@@ -57,7 +57,7 @@ class ProcessSteps:
             await doing.host.wait_gone(ident, _KILLED_WITHIN)
             text = f"pid {ident.pid} was killed after {duration(patience)}"
         if held is not None:
-            await held.tell_what_became_of_them()
+            doing.afterwards.append(held.tell_what_became_of_them)
         return StepOutcome(state="done", text=text)
 
     async def program(self, step: Step) -> StepOutcome:
