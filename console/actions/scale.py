@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
+from collections.abc import Sequence
 
 import msgspec
 
+from console.actions import words
 from console.actions.drain import drain_step
 from console.actions.gates import Gates
 from console.actions.scene import Scene, look, room
@@ -20,8 +22,9 @@ from console.errors import ConfigError
 from console.fleet.budget import Budget, budget_of, room_of
 from console.fleet.choices import Choice, is_up, to_start, to_stop
 from console.fleet.diagnosis.model import QueueRoom
-from console.fleet.model import Limits, Role, RoleStatus, Worker
+from console.fleet.model import Limits, Role, RoleStatus, Unit, Worker
 from console.fleet.plan import Outcome, Plan, Watch
+from console.fleet.workers import loops
 from console.host.client import HostClient
 from console.text import duration
 
@@ -94,11 +97,24 @@ async def count_afterwards(plan: Plan, outcome: Outcome, host: HostClient, confi
         if not lacking or time.monotonic() > deadline:
             break
         await asyncio.sleep(0.1)
-    sentence = f"{len(up)} of {role.name} run{'s' if len(up) == 1 else ''} now"
-    if not lacking:
-        return msgspec.structs.replace(outcome, verified=(*outcome.verified, sentence))
-    told = f"{sentence}; not as this has left them: {', '.join(lacking[:3])}"
+    told, right = told_of(role.name, [unit for unit in units if unit.name in up], lacking, time.time())
+    if right:
+        return msgspec.structs.replace(outcome, verified=(*outcome.verified, told))
     return msgspec.structs.replace(outcome, not_verified=(*outcome.not_verified, told))
+
+
+def told_of(role: str, up: Sequence[Unit], lacking: Sequence[str], now: float) -> tuple[str, bool]:
+    """How many run, a sentence; whether they run as they should. One that fails again and again does not run."""
+    again = sorted(unit.name for unit in up if unit.sub == "auto-restart" or loops(unit, now))
+    running = len(up) - len(again)
+    told = f"{running} of {role} run{'s' if running == 1 else ''} now"
+    if again:
+        told += (
+            f"; {words.listed(again)} {'fails and is' if len(again) == 1 else 'fail and are'} started again and again"
+        )
+    if lacking:
+        told += f"; not as this has left them: {words.listed(lacking)}"
+    return told, not (again or lacking)
 
 
 class ScaleDraft(UnitDraft):

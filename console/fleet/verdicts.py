@@ -198,7 +198,7 @@ class Judge:
         if unit is None or unit.load != "loaded":
             return ()
         if unit.active == "active" and unit.main_pid and unit.main_pid != holder.pid:
-            again = f", {unit.restarts} restarts so far" if unit.restarts else ""
+            again = f", {unit.restarts} restart{'s' if unit.restarts > 1 else ''} so far" if unit.restarts else ""
             return (f"{unit.name} runs as pid {unit.main_pid} now{again}",)
         return (unit_reason(unit, self.now),)
 

@@ -48,6 +48,10 @@ def test_gone_pid_is_dead_with_the_units_reason() -> None:
             {"active": "active", "sub": "running", "main_pid": 900, "restarts": 2},
             "runs as pid 900 now, 2 restarts so far",
         ),
+        (
+            {"active": "active", "sub": "running", "main_pid": 900, "restarts": 1},
+            "runs as pid 900 now, 1 restart so far",
+        ),
     ],
 )
 def test_why_the_unit_ended_is_said_in_words(ended: dict[str, object], words: str) -> None:
