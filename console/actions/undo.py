@@ -60,7 +60,7 @@ async def undo_plan(
         steps += await file_steps(record, host)
     empty = not refused and (record.undone or not steps or not (rows.n or record.units or record.files))
     if empty:
-        refused.append("it has been undone already" if record.undone else "it has changed nothing that can be put back")
+        refused.append(_nothing_to_do(record))
     if record.state == "unsure":
         warnings.append("worktop was cut off while it applied this: what was not changed after all stays as it is")
     if _only_lent(record) and undone.reversible == "partly":
@@ -88,6 +88,14 @@ async def undo_plan(
         consent=Consent(kind="refused", empty=empty, why=tuple(refused), allow=tuple(allow)) if refused else Consent(),
         why=why,
     )
+
+
+def _nothing_to_do(record: Record) -> str:
+    if record.undone:
+        return "it has been undone already"
+    if (record.units and not _only_lent(record)) or record.files:
+        return "what it changed is as it was before it"
+    return "it has changed nothing that can be put back"
 
 
 def _only_lent(record: Record) -> bool:

@@ -214,6 +214,12 @@ async def test_the_other_verbs(demo_host: DemoHost, template: Template, tmp_path
         started = await own.actions.plan_units("start", units=(own.unit(1), own.unit(2)))
         assert (await own.apply(started)).state == "done" and await own.come_to(2)
         assert (await own.actions.plan_units("start", role="verbs")).consent.empty
+        await inside(demo_host, "systemctl stop verbs@1 verbs@2")
+        assert await own.come_to(0)
+        by_others = await own.actions.plan_undo(started.id)
+        assert by_others.consent.empty and by_others.consent.why == ("what it changed is as it was before it",)
+        await inside(demo_host, "systemctl start verbs@1 verbs@2")
+        assert await own.come_to(2)
         enabled = await own.actions.plan_units("enable", role="verbs")
         assert [step.units for step in enabled.steps] == [(own.unit(1), own.unit(2))]
         assert (await own.apply(enabled)).state == "done"
