@@ -41,7 +41,7 @@ class DrainPlans(Maker):
         await draft.permit(("stop", "kill"), [each.name for each, _ in of_units])
         if of_units or strays:
             draft.cannot_see_jobs(ends=True)
-            draft.tell_jobs([*of_units, *strays], "it finishes them first", drain=False)
+            draft.tell_jobs([*of_units, *strays], "it is left to finish", drain=False)
         rooms = {each.name: await room(self._reader, each) for each in dict.fromkeys(r for r, _ in of_units)}
         await draft.protect(self._host, [target for target in of_units if target[1].state != "running"], rooms)
         for _, worker in of_units:

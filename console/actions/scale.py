@@ -175,7 +175,7 @@ class ScaleDraft(UnitDraft):
         self._explain("stops")
         self.cannot_see_jobs(ends=True)
         targets = [(self._role, self._worker(choice)) for choice in self._chosen]
-        self.tell_jobs(targets, "it finishes them first", drain=False)
+        self.tell_jobs(targets, "it is left to finish", drain=False)
         self.steps += [drain_step(worker, None) for _, worker in targets]
         if self._chosen:
             self.reasons.append("each is asked to end and finishes what it holds; nobody is killed without a question")

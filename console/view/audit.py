@@ -15,23 +15,23 @@ from console.view.plan import outcome_lines, plan_lines
 from console.view.sections import Section
 
 STATE_TONES: dict[str, Tone] = {"done": "ok", "partly": "warn", "failed": "bad", "stopped": "warn", "cancelled": "dim"}
-_LABEL = 10
+_LABEL = 11
 
 
-def when(at: float, zone: tzinfo | None = None) -> str:
-    """ "2026-11-29 16:42:07" in `zone` (None: this machine's); ? for a time that no calendar has."""
+def when(at: float, zone: tzinfo | None = None, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    """ "2026-11-29 16:42:07 UTC" in `zone` (None: this machine's); ? for a time that no calendar has."""
     try:
         local = datetime.fromtimestamp(at, zone) if zone is not None else datetime.fromtimestamp(at).astimezone()
     except (OverflowError, ValueError, OSError):
         return "?"
-    return f"{local:%Y-%m-%d %H:%M:%S}"
+    return f"{local:{form}} {local.tzname() or ''}".rstrip()
 
 
 def audit_columns(zone: tzinfo | None = None) -> tuple[ListColumn[AuditEntry], ...]:
     """The columns of the list; times in `zone`."""
 
     def at(entry: AuditEntry, look: Look) -> Part:
-        return when(entry.at, zone)[5:] or "?", ""  # the year is in the entry
+        return when(entry.at, zone, "%m-%d %H:%M"), ""  # year and second are in the entry
 
     return (
         _column("at", "WHEN", at, lambda entry: entry.at, descends=True),

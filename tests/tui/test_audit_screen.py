@@ -18,9 +18,9 @@ from tests.tui.still_actions import audit_entry, outcome_of, reclaim_plan
 
 AUDIT_80 = """\
 AUDIT
-  WHEN           STATE  WHO             ROWS UNDO WHAT
-  11-29 16:41:07 done   deploy as root     2 u    Reclaim 2 jobs of thumbnails
-  11-29 16:32:07 failed deploy as root     0 –    Undo: Retry 1 failed job of t…"""
+  WHEN            STATE  WHO             ROWS UNDO WHAT
+  11-29 16:41 UTC done   deploy as root     2 u    Reclaim 2 jobs of thumbnails
+  11-29 16:32 UTC failed deploy as root     0 –    Undo: Retry 1 failed job of …"""
 
 
 def feed(*entries: AuditEntry) -> ActingFeed:
@@ -58,7 +58,7 @@ async def test_one_in_full_and_its_undo() -> None:
         await answered(driven)
         await driven.press("enter")
         assert isinstance(driven.app.screen, EntryScreen)
-        assert "why       OPS-12" in driven.text()
+        assert "why        OPS-12" in driven.text()
         assert "THE PLAN AS SHOWN" in driven.text()
         await driven.press("u")
         assert isinstance(driven.app.screen, PlanScreen)

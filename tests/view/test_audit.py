@@ -24,7 +24,7 @@ def test_the_list() -> None:
     grid = list_grid(entries, ["1", "2"], audit_columns(UTC), 80, Look(glyphs=UNICODE))
     lines = grid.text().splitlines()
     assert lines[0].split() == ["WHEN", "STATE", "WHO", "ROWS", "UNDO", "WHAT"]
-    assert lines[1].split()[:6] == ["11-29", "16:41:07", "done", "deploy", "as", "root"]
+    assert lines[1].split()[:6] == ["11-29", "16:41", "UTC", "done", "deploy", "as"]
     assert lines[1].endswith("2 u    Reclaim 2 jobs of thumbnails")
     assert "–" in lines[2]
     narrow = list_grid(entries, ["1", "2"], audit_columns(UTC), 40, Look(glyphs=UNICODE)).text()
@@ -33,17 +33,18 @@ def test_the_list() -> None:
 
 def test_one_entry_in_full() -> None:
     told = text(entry_sections(audit_entry(), 80, UNICODE, UTC))
-    assert "why       OPS-12" in told
+    assert "why        OPS-12" in told
     assert "deploy as root, by sudo from deploy, uid 0" in told
     assert "u here, or worktop undo 20251129T164207Z-3f2a91" in told
     assert "WHAT CAME OF IT" in told and "a late finish of pid 812 would be rejected" in told
+    assert "came of it 2 jobs wait again" in told and "ended      2025-11-29 16:41:07 UTC" in told
     assert "THE PLAN AS SHOWN" in told and "NOTIFY worktop_jobs" in told
 
 
 def test_one_entry_of_which_little_was_written() -> None:
     told = text(entry_sections(AuditEntry(at=float("nan"), plan="p", verb="retry", title="Retry"), 40, UNICODE, UTC))
     assert "nothing can be undone" in told
-    assert "ended     ?" in told
+    assert "ended      ?" in told
     assert when(1e30) == "?"
 
 
