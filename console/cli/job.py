@@ -11,6 +11,7 @@ from console.config import Config
 from console.errors import QueueError
 from console.fleet.model import Claim, Job
 from console.text import ago, clean, clean_block, grouped
+from console.view.jobs import holder_text
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -69,7 +70,7 @@ def _text(job: Job, claim: Claim | None) -> str:
     ]
     if job.state == "running":
         fields += [
-            ("holder", job.holder.text if job.holder else "nobody"),
+            ("holder", holder_text(job.holder)),
             ("heartbeat", f"{ago(job.heartbeat_age)} ago" if job.heartbeat_age is not None else ""),
             ("lease", lease(job)),
         ]

@@ -13,6 +13,7 @@ from console.config import Config
 from console.errors import ConfigError
 from console.fleet.model import Count, Job, JobPage, JobQuery, JobSort
 from console.text import ago, clean, duration
+from console.view.jobs import holder_text
 
 ListedState = Literal["waiting", "running", "stuck", "failed", "done"]
 STATES: tuple[ListedState, ...] = ("waiting", "running", "stuck", "failed", "done")
@@ -142,7 +143,7 @@ def _row(job: Job, state: ListedState) -> tuple[object, ...]:
             duration(job.running_for),
             _heartbeat(job),
             lease(job),
-            job.holder.text if job.holder else "nobody",
+            holder_text(job.holder),
         )
     finished = f"{local(job.finished)}"
     return (*first, finished, job.error) if state == "failed" else (*first, finished)

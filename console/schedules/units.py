@@ -104,7 +104,7 @@ def worker_files(unit: WorkerUnit) -> Files:
     if unit.group:
         lines.append(f"Group={setting(unit.group)}")
     if unit.memory:
-        lines.append(f"MemoryMax={unit.memory}")
+        lines.append(f"MemoryMax={_amount(unit.memory)}")
     lines += ["", "[Install]", "WantedBy=multi-user.target", ""]
     name = f"{unit.name}@.service"
     extras = [(f"{name}.d/10-hardening.conf", HARDENING, 0o644)]
@@ -220,6 +220,12 @@ def divide(environment: Iterable[tuple[str, str]]) -> tuple[list[tuple[str, str]
         text = f"{name}={marks.concrete(value)}"
         (plain if mask(text) == text else secret).append((name, value))
     return plain, secret
+
+
+def _amount(bytes_: int) -> str:
+    """As a person writes it: "64M" (systemd.exec: base 1024); bytes where it is not a whole number of them."""
+    whole, rest = divmod(bytes_, 1024 * 1024)
+    return str(bytes_) if rest else f"{whole}M"
 
 
 def memory_limit(peak: int, instances: int, host: int) -> int:

@@ -48,6 +48,18 @@ def test_pages_follow_the_command_that_is_printed(db: Db, capsys: pytest.Capture
     assert (seen, words) == (list(range(1, 26)), [])
 
 
+def test_who_holds_a_job_is_named(db: Db, capsys: pytest.CaptureFixture[str]) -> None:
+    db.execute(
+        """INSERT INTO worktop_jobs (queue, type, status, lease_token, lease_expires, started_at, lease_host,
+                                     lease_unit, lease_pid)
+           VALUES ('mail', 'newsletter', 'running', 7, now() - interval '1 min', now() - interval '2 min', 'wrk01',
+                   'mail-worker@2.service', 812)"""
+    )
+    for words in (["jobs", "--state", "stuck"], ["jobs", "--state", "running"], ["job", "26"]):
+        assert run(words) == 0
+        assert "mail-worker@2 pid 812" in capsys.readouterr().out, words
+
+
 def test_it_filters_sorts_and_says_how_many(db: Db, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["jobs", "--state", "failed", "--type", "type1", "--limit", "2"]) == 0
     captured = capsys.readouterr()
