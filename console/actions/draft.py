@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -174,16 +175,19 @@ _DONE_TO: dict[JobVerb, str] = {
 }
 
 
+def joined(made: Sequence[Statement]) -> Statement:
+    """Statements that one step runs, as one."""
+    parameters = tuple({name: value for statement in made for name, value in statement.parameters}.items())
+    sql = "\n\n".join(statement.sql for statement in made)
+    return Statement(sql=sql, parameters=parameters, psql=words.by_hand(made))
+
+
 def _sql_step(asked: Asked, part: Part) -> Step:
     """Everything one transaction does: the rows, those that were reclaimed too often, the wake-up."""
-    made = part.statements
-    parameters = tuple({name: value for statement in made for name, value in statement.parameters}.items())
     return Step(
         kind="sql",
         title=_DONE_TO[asked.verb].format(jobs=words.jobs_word(part.survey.rows)),
-        statement=Statement(
-            sql="\n\n".join(statement.sql for statement in made), parameters=parameters, psql=words.by_hand(made)
-        ),
+        statement=joined(part.statements),
         verb=BENEATH if part.beneath else "",
         rows=part.survey.rows,
         selection=part.selection,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from console.actions import words
-from console.actions.draft import plan_id, rows_of
+from console.actions.draft import joined, plan_id, rows_of
 from console.actions.gates import Gates
 from console.config import Config
 from console.fleet.plan import Consent, Plan, QueueVerb, Step
@@ -25,6 +25,7 @@ async def queue_plan(config: Config, queue: QueueWriter, gates: Gates, verb: Que
     others = sorted({one.name for one in config.roles if one.name != role and set(one.queues) & set(changed)})
     names = ", ".join(changed)
     done = "give out no job of" if verb == "pause" else "give out jobs of"
+    statements = queue.pause_statements(changed, verb == "pause") if changed else ()
     refused = gate
     if refused is None and not changed:
         refused = Consent(
@@ -34,7 +35,7 @@ async def queue_plan(config: Config, queue: QueueWriter, gates: Gates, verb: Que
         Step(
             kind="sql",
             title=f"{done} {names}",
-            text=f"{verb} {names}" + ("; running jobs go on" if verb == "pause" else "; idle workers are woken"),
+            statement=joined(statements) if statements else None,
             queues=changed,
             undo=f"worktop {'resume' if verb == 'pause' else 'pause'} --role {role}",
         ),
@@ -48,10 +49,11 @@ async def queue_plan(config: Config, queue: QueueWriter, gates: Gates, verb: Que
         risk="medium" if verb == "pause" else "low",
         reasons=("workers finish what they have; nothing new is claimed until it is resumed",)
         if verb == "pause"
-        else (),
+        else ("idle workers are woken",),
         warnings=tuple(f"role {other} takes its jobs from the same queue" for other in others),
         steps=steps if changed else (),
         command=words.command(verb, role=role),
+        psql=words.by_hand(statements),
         consent=refused or Consent(),
         why=why,
     )

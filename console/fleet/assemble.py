@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from console.fleet import findings, sources
-from console.fleet.counts import summed
+from console.fleet.counts import is_paused, summed
 from console.fleet.model import (
     Claim,
     Fleet,
@@ -215,7 +215,9 @@ def _allowed(workers: tuple[Worker, ...]) -> int | None:
 
 
 def no_progress(role: Role, counts: QueueCounts) -> bool:
-    """Jobs wait, and for longer than the role's limit none has finished."""
+    """Jobs wait and are given out, and for longer than the role's limit none has finished."""
+    if is_paused(role, counts):
+        return False
     if counts.waiting.n == 0 or (counts.oldest_waiting or 0) < role.progress_limit or not counts.ends_told:
         return False
     return counts.last_finished is None or counts.last_finished > role.progress_limit
@@ -241,6 +243,7 @@ def merged(role: Role, rows: QueueFacts | None) -> QueueCounts | None:
         done_per_minute=_rate(counts.done_per_minute for counts in own),
         failed_per_minute=_rate(counts.failed_per_minute for counts in own),
         ends_told=all(c.ends_told for c in own),
+        paused=tuple(sorted({queue for c in own for queue in c.paused})),
         last_finished=min((c.last_finished for c in own if c.last_finished is not None), default=None),
     )
 

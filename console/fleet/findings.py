@@ -26,6 +26,7 @@ ROLE_RULES: tuple[tuple[Callable[[RoleStatus, Fleet], Iterable[Finding]], Facts]
     (ownership.outside_unit, _WORKERS),
     (units.template_missing, _UNITS),
     (units.nothing_runs, _WORKERS),
+    (work.paused, _QUEUE),
     (work.no_progress, _WORKERS | _QUEUE),
     (units.crash_loops, _UNITS),
     (units.given_up, _UNITS),

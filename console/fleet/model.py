@@ -426,6 +426,7 @@ class QueueCounts(Value, frozen=True, kw_only=True):
     failed_per_minute: float | None = None
     last_finished: float | None = None  # age of the youngest finished (done or failed) job
     ends_told: bool = True  # False: the queue does not tell when jobs end, so that none is known means nothing
+    paused: tuple[str, ...] = ()  # its queues that give out no job, because somebody has paused them
 
 
 class TrendPoint(Value, frozen=True, kw_only=True):

@@ -32,8 +32,8 @@ from console.queue.ladder import ESTIMATE_FROM, Asked, Ladder, best, estimated
 from console.queue.pages import Pages
 from console.queue.paging import PAGE_TIMEOUT, read_page
 from console.queue.reads import Reads
-from console.queue.room import room_of, with_holders
-from console.queue.rows import COUNT_CAP, counts_of, job_of
+from console.queue.room import paused_queues, room_of, with_holders
+from console.queue.rows import COUNT_CAP, counts_of, job_of, with_paused
 from console.queue.sessions import backends, server_port, without_process, workers
 from console.queue.trends import ROW_CAP, Trends
 
@@ -79,6 +79,7 @@ class QueueClient:
         self._done_due = 0.0
         self._statistics_age: float | None = None
         self._pooled = False
+        self._switch_hidden = False  # the account may not read which queues are paused
         self._unprepared = False
         self._tries = 0
         self._not_before = 0.0
@@ -230,6 +231,7 @@ class QueueClient:
         if self._unprepared:
             connection.prepare_threshold = None
         self._tries = 0
+        self._switch_hidden = False
         self._connection = connection
         missing = await answered(connection, missing_indexes(connection, resolved.preset, resolved.database.schema))
         if (resolved.preset, resolved.database, missing) != (self._preset, self._database, self._missing):
@@ -267,6 +269,8 @@ class QueueClient:
         asked = asked or [(queue, ()) for queue in queues]
         await self._estimate_done(connection, asked)
         counts, now = await self._counts(connection, asked)
+        paused = await self._paused(connection)
+        counts = [with_paused(one, paused) for one in counts] if paused else counts
         found = await fetched(connection, *self._reads.running(queues), prepare=True)
         running = tuple(job_of(row, self._preset) for row in found)
         unnamed = without_process(running)
@@ -308,6 +312,14 @@ class QueueClient:
             counts_of(numbers, *one, best(None if one in estimates else numbers["done"], self._estimates.get(one)))
             for one, numbers in zip(asked, found, strict=True)
         ], now
+
+    async def _paused(self, connection: Connection) -> tuple[str, ...]:
+        """The queues that are paused; none where that may not be read, which is not tried again on this connection."""
+        if self._switch_hidden:
+            return ()
+        found = await paused_queues(connection, self._preset, self._reads)
+        self._switch_hidden = found is None
+        return found or ()
 
     async def _estimate_done(self, connection: Connection, asked: list[Asked]) -> None:
         """What is done is the bulk of a table: it is counted only where the server believes there is little of it."""

@@ -1,8 +1,9 @@
-"""What a diagnosis asks of the database: connections against their limit, and queues that are paused."""
+"""What is asked of the database beside the rows: queues that are paused, connections against their limit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import msgspec
 import psycopg
@@ -27,16 +28,21 @@ SELECT (SELECT count(*) FROM pg_stat_activity a
 async def room_of(connection: Connection, preset: Preset, reads: Reads) -> QueueRoom:
     """What the account may not read is left out."""
     used, most = (await fetched(connection, _CONNECTIONS))[0]
-    return QueueRoom(connections=used, connections_max=most, paused=await _paused(connection, preset, reads))
+    paused = await paused_queues(connection, preset, reads)
+    return QueueRoom(connections=used, connections_max=most, paused=paused or ())
 
 
-async def _paused(connection: Connection, preset: Preset, reads: Reads) -> tuple[str, ...]:
+async def paused_queues(connection: Connection, preset: Preset, reads: Reads) -> tuple[str, ...] | None:
+    """The queues that give out no job; () where the queue has no switch, None where the account may not read it."""
     if preset.actions is None or preset.actions.pause is None:
         return ()
+    query = reads.raw(preset.actions.pause.paused)
+    within = connection.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
     try:
-        rows = await fetched(connection, reads.raw(preset.actions.pause.paused))
+        async with connection.transaction() if within else nullcontext():  # a refusal would spoil the whole of it
+            rows = await fetched(connection, query)
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
-        return ()
+        return None
     return tuple(sorted(str(row[0]) for row in rows))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from console.fleet.model import Count, Holder, Job, QueueCounts
 from console.queue.preset import Preset
@@ -72,6 +74,11 @@ def counts_of(found: Mapping[str, Any], queue: str, types: tuple[str, ...], done
         last_finished=found["last_finished"],
         ends_told=rates["done"] is not None,
     )
+
+
+def with_paused(counts: QueueCounts, paused: Collection[str]) -> QueueCounts:
+    """The counts of a queue, which is among those that give out no job, or is not."""
+    return msgspec.structs.replace(counts, paused=(counts.queue,)) if counts.queue in paused else counts
 
 
 def count_of(counted: Sequence[int]) -> Count:

@@ -204,6 +204,18 @@ class QueueWriter:
         rows = await self._asked("ask what is paused", lambda connection: fetched(connection, query))
         return frozenset(str(row[0]) for row in rows)
 
+    def pause_statements(self, queues: Sequence[str], paused: bool) -> tuple[Statement, ...]:
+        """What `set_paused` runs, the wake-up with it; () where the queue has no switch. After `ready`."""
+        actions = self._preset.actions
+        if actions is None or actions.pause is None:
+            return ()
+        values = {"queues": list(queues)}
+        made = [shown(self._writes.verb_text(actions.pause.change), values | {"paused": paused})]
+        wakeup = self._preset.wakeup
+        if not paused and (wakeup.channel or wakeup.channels):
+            made.append(shown(self._writes.wake(), values))
+        return tuple(made)
+
     async def set_paused(
         self, queues: Sequence[str], paused: bool, before_commit: BeforeCommit | None = None
     ) -> tuple[RowChange, ...]:

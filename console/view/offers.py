@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from console.fleet.counts import is_paused
 from console.fleet.model import Claim, Fleet, Ident, Job, JobState, RoleStatus, Value, Verdict
 from console.fleet.plan import Consent, JobVerb, QueueVerb, RowRef, Verb
 from console.view.cells import safe
@@ -107,7 +108,7 @@ def role_offers(status: RoleStatus | None) -> tuple[Offer, ...]:
     return (
         _all_dead("reclaim", role, "no job is stuck" if stuck == 0 else ""),
         _all_failed("retry", role, "no job failed" if failed == 0 else ""),
-        *_switches(role),
+        *_switches(role, paused=is_paused(status.role, queue)),
     )
 
 
@@ -221,13 +222,15 @@ def _all(
     )
 
 
-def _switches(role: str) -> tuple[Offer, ...]:
+def _switches(role: str, *, paused: bool = False) -> tuple[Offer, ...]:
+    """`paused`: it is known to be."""
     name = safe(role, 24)
     return (
         Offer(
             id="pause",
             label=f"pause {name}",
             help="its queue gives out no job until it is resumed",
+            lacking="it is paused" if paused else "",
             request=Request(verb="pause", title=f"pause {name}", role=role),
         ),
         Offer(

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import msgspec
 
+from console.fleet.counts import is_paused
 from console.fleet.model import Count, Fleet, RoleStatus, SourceName, Trend, TrendPoint, WorkerState
 from console.text import duration, grouped, size
 from console.view.cells import Cell, Cells, Column, Grid, Part, Row, Tone, cell, part_columns, safe
@@ -112,6 +113,13 @@ def _counted(name: str, alarm: Tone = "") -> Callable[[RoleStatus, View], Parts]
         return count_text(count), (alarm if count.n else "dim")
 
     return _queue(read)
+
+
+def _waiting(status: RoleStatus, view: View) -> Parts:
+    number = _counted("waiting")(status, view)
+    if not is_paused(status.role, status.queue):
+        return number
+    return ((f"{view.glyphs.paused} ", "stale" if view.queue_stale else "warn"), *number)
 
 
 def _oldest(status: RoleStatus) -> tuple[str, Tone]:
@@ -262,7 +270,7 @@ SPECS: tuple[Spec, ...] = (
     Spec(key="workers", labels=("WORKERS",), forms=(_workers(True), _workers(False))),
     Spec(key=_STATES, labels=("STATES",), forms=(lambda status, view: state_forms(status, view)[-1],), right=False),
     Spec(key="owner", labels=("OWNER",), forms=(_owner(0), _owner(1), _owner(2)), right=False),
-    Spec(key="waiting", labels=("WAITING",), forms=(_counted("waiting"),), queue=True),
+    Spec(key="waiting", labels=("WAITING",), forms=(_waiting,), queue=True),
     Spec(key="later", labels=("LATER",), forms=(_counted("scheduled"),), queue=True),
     Spec(key="oldest", labels=("OLDEST",), forms=(_queue(_oldest),), queue=True),
     Spec(key="run", labels=("RUN",), forms=(_counted("running"),), queue=True),

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from console.fleet.counts import is_paused
 from console.fleet.model import Fleet, QueueCounts, RoleStatus, Trend, TrendPoint
 from console.text import ago, duration, grouped
 from console.view.cells import Grid, Part, Tone, cell, safe
@@ -142,6 +143,11 @@ def _column(
     return ListColumn(key=key, label=label, parts=parts, right=True, leave=leave)
 
 
+def _waiting(status: RoleStatus, queue: QueueCounts, look: Look) -> Part:
+    number = count_text(queue.waiting)
+    return (f"{look.glyphs.paused} paused {number}", "warn") if is_paused(status.role, queue) else (number, "")
+
+
 def _age(status: RoleStatus, queue: QueueCounts, look: Look) -> Part:
     age = queue.oldest_waiting
     if age is None:
@@ -157,7 +163,7 @@ _COLUMNS: tuple[ListColumn[RoleStatus], ...] = (
     ListColumn(
         key="role", label="ROLE", parts=lambda s, look: ((safe(s.role.name, 40), "strong"),), fill=True, least=10
     ),
-    _column("waiting", "WAITING", lambda s, queue, look: (count_text(queue.waiting), ""), 0),
+    _column("waiting", "WAITING", _waiting, 0),
     _column("later", "LATER", lambda s, queue, look: (count_text(queue.scheduled), "dim"), 6),
     _column("oldest", "OLDEST", _age, 1),
     _column("run", "RUN", lambda s, queue, look: (count_text(queue.running), ""), 4),

@@ -11,6 +11,7 @@ import pytest
 from console.actions import audit, journal
 from console.errors import ConfigError, RefusedError
 from console.fleet.plan import Progress, RowRef
+from console.view.plan import plan_text
 from tests.actions.conftest import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -61,12 +62,18 @@ async def test_undo_leaves_alone_what_has_changed_since_and_names_it(world: Worl
 async def test_a_role_is_paused_and_resumed(world: World) -> None:
     actions = world.actions()
     plan = await actions.plan_queue("pause", "letters")
+    assert "INSERT INTO" in plan_text(plan) and "paused = true" in plan_text(plan), "the exact SQL"
     assert (await actions.apply(plan)).state == "done"
     assert (await actions.plan_queue("pause", "letters")).consent.empty
     assert world.value("SELECT paused FROM worktop_queues WHERE queue = 'letters'")
-    outcome = await actions.apply(await actions.plan_undo(plan.id))
+    back = await actions.plan_undo(plan.id)
+    assert "pg_notify" in back.psql, "idle workers are woken"
+    outcome = await actions.apply(back)
     assert outcome.state == "done", outcome
     assert not world.value("SELECT paused FROM worktop_queues WHERE queue = 'letters'")
+    by_hand = await actions.plan_queue("pause", "letters")
+    world.rows(by_hand.psql)
+    assert world.value("SELECT paused FROM worktop_queues WHERE queue = 'letters'"), "psql does the same"
 
 
 async def test_it_is_stopped_between_two_batches_and_goes_on_from_there(world: World) -> None:

@@ -33,6 +33,8 @@ def test_jobs_of_killed_workers_are_reclaimed_and_brought_back(demo_host: DemoHo
     held = "SELECT id, lease_token FROM worktop_jobs WHERE status = 'running' AND queue = 'thumbnails'"
     worktop(demo_host, "pause", "thumbnails", "--yes")
     try:
+        said = worktop(demo_host, "status")
+        assert [each["role"] for each in said["findings"] if each["code"] == "paused"] == ["thumbnails"]
         tokens = dict(line.split("|") for line in demo_host.psql(held).splitlines())
         before = stuck_rows(demo_host, list(tokens))
         planned = worktop(demo_host, "reclaim", "--role", "thumbnails", "--dry-run")

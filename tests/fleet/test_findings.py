@@ -165,6 +165,24 @@ def test_hung_role_and_worker() -> None:
     assert finding(found, "stuck-hung").severity == "error"
 
 
+def test_nobody_hangs_and_nothing_is_late_where_the_queue_is_paused() -> None:
+    waits = due(12, 5000.0, last_finished=5000.0, done_per_minute=0.0)
+    assert {"no-progress", "oldest-waiting"} <= set(codes(fleet(facts(healthy()), rows(waits))))
+    found = fleet(facts(healthy()), rows(msgspec.structs.replace(waits, paused=("mail",))))
+    assert codes(found) == ["paused"]
+    said = finding(found, "paused")
+    assert (said.severity, said.next) == ("warning", "resume") and "12 wait" in said.what
+    assert {worker.state for worker in found.roles[0].workers} == {"running"}
+
+
+def test_a_role_of_which_one_queue_is_paused_is_looked_at_all_the_same() -> None:
+    role = msgspec.structs.replace(MAIL, queues=("mail", "bulk"))
+    waits = due(12, 5000.0, last_finished=5000.0, done_per_minute=0.0)
+    found = fleet(facts(healthy()), rows(waits, counts("bulk", last_finished=None, paused=("bulk",))), roles=(role,))
+    assert "paused in part: bulk" in finding(found, "paused").what
+    assert "no-progress" in codes(found)
+
+
 def test_a_long_job_that_renews_its_lease_is_slow_not_hung() -> None:
     role = msgspec.structs.replace(MAIL, instances=("1",))
     host = facts(

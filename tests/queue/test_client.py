@@ -105,6 +105,35 @@ async def test_the_facts_of_a_queue(database: str, db: Db) -> None:
         assert [job.id for job in (await client.page(JobQuery(state="stuck"))).jobs] == [job.id]
 
 
+@pytest.mark.parametrize("pooled", [False, True])
+async def test_which_queues_are_paused(database: str, db: Db, pooled: bool) -> None:
+    roles = (Role(name="letters", queues=("mail", "fax")), Role(name="reports", queues=("reports",)))
+    async with client_of(config(database, *roles)) as client:
+        await facts_of(client)
+        client._pooled = pooled
+        assert {counts.paused for counts in (await facts_of(client)).counts} == {()}
+        db.execute("INSERT INTO worktop_queues (queue, paused) VALUES ('fax', true), ('mail', false)")
+        facts = await facts_of(client)
+        assert {counts.queue: counts.paused for counts in facts.counts} == {
+            "fax": ("fax",), "mail": (), "reports": (),
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+async def test_who_may_not_read_the_switch_reads_the_rest(database: str, db: Db, pooled: bool) -> None:
+    db.execute("SELECT worktop_enqueue('mail', 'send')")
+    db.execute("INSERT INTO worktop_queues (queue, paused) VALUES ('mail', true)")
+    db.execute("DROP ROLE IF EXISTS half; CREATE ROLE half LOGIN; GRANT SELECT ON worktop_jobs TO half")
+    try:
+        async with client_of(config(database.replace("user=postgres", "user=half"))) as client:
+            client._pooled = pooled
+            for _ in range(2):
+                (counts,) = (await facts_of(client)).counts
+                assert (counts.waiting, counts.paused) == (Count(1), ())
+    finally:
+        db.execute("DROP OWNED BY half; DROP ROLE half")
+
+
 async def test_a_large_payload_is_cut_and_its_size_is_told(database: str, db: Db) -> None:
     payload = json.dumps({"text": "ü" * 600_000}, ensure_ascii=False)
     db.execute("SELECT worktop_enqueue('mail', 't', %s::jsonb)", (payload,))

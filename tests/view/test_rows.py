@@ -59,6 +59,17 @@ def test_40_columns() -> None:
     )
 
 
+def test_a_paused_role_has_a_sign_before_what_waits() -> None:
+    fleet = example_fleet()
+    mail = fleet.roles[0]
+    assert mail.queue is not None
+    paused = msgspec.structs.replace(mail, queue=msgspec.structs.replace(mail.queue, paused=mail.role.queues))
+    held = msgspec.structs.replace(fleet, roles=(paused, *fleet.roles[1:]))
+    assert values(role_grid(held, 80, UNICODE), "waiting")[0] == "‖ 412"
+    assert values(role_grid(held, 40, ASCII), "waiting")[0] == "= 412"
+    whole(role_grid(held, 80, UNICODE), 80)
+
+
 def test_words_come_with_the_room() -> None:
     states = values(role_grid(example_fleet(), 160, UNICODE), "states")
     assert states[2] == "●↻×× 1 start-limit 1 oom 1 looping"

@@ -111,6 +111,16 @@ def test_the_numbers_of_now() -> None:
         assert queue_grid(example_fleet(), width, LOOK).width <= width
 
 
+def test_a_paused_role_says_so() -> None:
+    fleet = example_fleet()
+    mail = fleet.roles[0]
+    assert mail.queue is not None
+    paused = msgspec.structs.replace(mail, queue=msgspec.structs.replace(mail.queue, paused=mail.role.queues))
+    held = msgspec.structs.replace(fleet, roles=(paused, *fleet.roles[1:]))
+    for width in (40, 80):
+        assert "‖ paused 412" in queue_grid(held, width, LOOK).text().splitlines()[1]
+
+
 def test_a_role_that_was_not_counted_has_no_zeros() -> None:
     fleet = example_fleet()
     fleet = msgspec.structs.replace(fleet, roles=(msgspec.structs.replace(fleet.roles[0], queue=None),))

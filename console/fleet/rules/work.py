@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from console.fleet.counts import is_paused
 from console.fleet.model import Claim, Finding, Fleet, RoleStatus, Severity, Verdict
 from console.fleet.verdicts import pending
 from console.fleet.workers import ALIVE_STATES
@@ -44,11 +45,36 @@ _STUCK: dict[Verdict, tuple[Severity, str, str, str]] = {
 }
 
 
+def paused(status: RoleStatus, fleet: Fleet) -> Iterable[Finding]:
+    """Somebody has paused queues of the role: that jobs wait is meant, and easily forgotten."""
+    counts = status.queue
+    if counts is None or not counts.paused:
+        return ()
+    names = ", ".join(counts.paused)
+    what = "paused: no job is given out" if is_paused(status.role, counts) else f"paused in part: {names}"
+    waiting = f"{grouped(counts.waiting.n)} wait{'s' if counts.waiting.n == 1 else ''}"
+    oldest = f", the oldest for {ago(counts.oldest_waiting)}" if counts.oldest_waiting is not None else ""
+    return (
+        Finding(
+            code="paused",
+            severity="warning",
+            role=status.role.name,
+            what=f"{what}, {waiting}" if counts.waiting.n else what,
+            evidence=(
+                f"the queue's own switch says so of: {names}",
+                f"{waiting}{oldest}; {grouped(counts.running.n)} run and go on",
+            ),
+            remedy="Find out who paused it and why (worktop audit knows if it was done here); then resume it.",
+            next="resume",
+        ),
+    )
+
+
 def no_progress(status: RoleStatus, fleet: Fleet) -> Iterable[Finding]:
     """Workers live, jobs wait, and none has finished for longer than the role's limit."""
     counts, role = status.queue, status.role
     alive = [worker for worker in status.workers if worker.state in ALIVE_STATES]
-    if counts is None or not alive or counts.waiting.n == 0 or not counts.ends_told:
+    if counts is None or not alive or counts.waiting.n == 0 or not counts.ends_told or is_paused(role, counts):
         return ()
     if (counts.oldest_waiting or 0) < role.progress_limit:
         return ()
@@ -117,6 +143,8 @@ def stuck_jobs(status: RoleStatus, fleet: Fleet) -> Iterator[Finding]:
 def oldest_waiting(status: RoleStatus, fleet: Fleet) -> Iterable[Finding]:
     counts, limit = status.queue, status.role.oldest_limit
     if counts is None or counts.oldest_waiting is None or counts.oldest_waiting <= limit:
+        return ()
+    if is_paused(status.role, counts):  # that is why, and is said
         return ()
     return (
         Finding(
