@@ -184,7 +184,7 @@ COLUMNS: tuple[ListColumn[Item], ...] = (
         least=5,
         most=_STATE_WIDTH,
     ),
-    ListColumn(key="role", label="ROLE", parts=_role, sort=lambda item: item.worker.role, leave=5),
+    ListColumn(key="role", label="ROLE", parts=_role, sort=lambda item: item.worker.role, leave=1),
     ListColumn(key="name", label="NAME", parts=_name, sort=lambda item: item.worker.name, most=20),
     ListColumn(key="pid", label="PID", parts=_pid, sort=lambda item: item.pid, right=True, leave=6, least=5),
     ListColumn(
@@ -249,7 +249,7 @@ COLUMNS: tuple[ListColumn[Item], ...] = (
     ),
     ListColumn(key="job", label="JOB", parts=_job, sort=lambda item: item.claim and item.claim.job.id, leave=2),
     ListColumn(key="held", label="FOR", parts=_held, sort=_job_started, descends=True, right=True, leave=8, least=5),
-    ListColumn(key="why", label="WHY", parts=_why, leave=1, least=14, fill=True, wish=36),
+    ListColumn(key="why", label="WHY", parts=_why, leave=2, least=14, fill=True, wish=36),
 )
 OF_ONE_ROLE = tuple(column for column in COLUMNS if column.key != "role")
 

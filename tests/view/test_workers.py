@@ -58,7 +58,7 @@ def test_columns_leave_by_priority() -> None:
         width: [column.label.strip() for column in list_grid(items, keys, COLUMNS, width, LOOK, marked=()).columns]
         for width in (40, 80, 120, 200)
     }
-    assert shown[40] == ["", "STATE", "NAME", "WHY"]
+    assert shown[40] == ["", "STATE", "ROLE", "NAME"], "@1 alone could be of any role"
     assert shown[80] == ["", "STATE", "ROLE", "NAME", "OWNER", "MEM", "JOB", "WHY"]
     assert {"PID", "AGE", "RST/MIN", "CPU", "FOR", "LIMIT", "PEAK"} <= set(shown[200])
     assert "ROLE" not in [column.label.strip() for column in list_grid(items, keys, OF_ONE_ROLE, 200, LOOK).columns]
