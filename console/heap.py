@@ -1,8 +1,12 @@
-"""The heap of a process that stays open for days."""
+"""The memory of a process that stays open for days."""
 
 from __future__ import annotations
 
 import ctypes
+import importlib
+import importlib.util
+import sys
+from typing import cast
 
 _M_TRIM_THRESHOLD, _M_ARENA_MAX = -1, -8  # malloc.h of glibc
 _TRIM = 64 * 1024  # bytes
@@ -18,3 +22,27 @@ def keep_small() -> None:
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_TRIM_THRESHOLD, _TRIM)
+
+
+def without_openssl() -> None:
+    """Load asyncio, hashlib and hmac without OpenSSL, which they take where they find it and do without where not.
+
+    To be called before anything has imported them. It spares a process 4.4 MB and 25 ms of its start. Whoever imports
+    ssl afterwards gets it. Not for a process that runs other people's code: of hashlib what Python brings itself is
+    left (no scrypt, no pbkdf2_hmac), and asyncio speaks no TLS.
+    """
+    digests = ("_md5", "_sha1", "_sha256", "_sha512", "_sha3", "_blake2")
+    if sys.version_info >= (3, 12):
+        digests = ("_md5", "_sha1", "_sha2", "_sha3", "_blake2")
+    blocked: dict[str, tuple[str, ...]] = {"ssl": ("asyncio",)}
+    if all(importlib.util.find_spec(name) for name in digests):  # a Python may be built without them
+        blocked["_hashlib"] = ("hashlib", "hmac")
+    for name, modules in blocked.items():
+        if name in sys.modules:
+            continue
+        cast("dict[str, object]", sys.modules)[name] = None  # an import of it fails, as if it were not there
+        try:
+            for module in modules:
+                importlib.import_module(module)
+        finally:
+            del sys.modules[name]

@@ -8,16 +8,21 @@ What pystemd does and what is done about it:
 - an exception in a callback comes out as SystemError: the callbacks only append to a list;
 - signals that arrive during a call stay in user space, the descriptor does not become readable: signals have a
   connection of their own;
-- messages of errors are "b'...'" reprs: `reason` cleans them.
+- messages of errors are "b'...'" reprs: `reason` cleans them;
+- its package loads lxml, 4 MB, for wrappers that are not used here: `_dbuslib` loads the binding of sd-bus alone.
 """
 
 from __future__ import annotations
 
 import ast
 import errno
+import importlib
+import importlib.util
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,6 +59,21 @@ _ENDED = (
     (b"ExecMainStatus", b"i"),
 )
 _RUNNING: Properties = {b"Result": b"success", b"ExecMainExitTimestamp": 0, b"ExecMainCode": 0, b"ExecMainStatus": 0}
+
+
+@lru_cache(maxsize=1)
+def _dbuslib() -> Any:
+    """pystemd.dbuslib, below a package of pystemd that is there and is not run."""
+    found = importlib.util.find_spec("pystemd") if "pystemd" not in sys.modules else None
+    if found is not None:
+        sys.modules["pystemd"] = importlib.util.module_from_spec(found)
+    try:
+        return importlib.import_module("pystemd.dbuslib")
+    except ImportError:  # it needs the package after all
+        if found is None:
+            raise
+        del sys.modules["pystemd"]
+        return importlib.import_module("pystemd.dbuslib")
 
 
 class Listed(NamedTuple):
@@ -121,14 +141,12 @@ class Connection:
     """A connection to the system bus or the user's bus. HostError from the constructor when there is none."""
 
     def __init__(self, user_manager: bool = False) -> None:
-        from pystemd.dbuslib import DBus
-
         os.environ.setdefault("SYSTEMD_BUS_TIMEOUT", f"{CALL_SECONDS}s")
         if user_manager and not os.environ.get("XDG_RUNTIME_DIR"):
             runtime = Path(f"/run/user/{os.getuid()}")
             if runtime.is_dir():  # an ssh command without pam_systemd does not have it set
                 os.environ["XDG_RUNTIME_DIR"] = str(runtime)
-        self._bus = DBus(user_mode=user_manager)
+        self._bus = _dbuslib().DBus(user_mode=user_manager)
         self._open = False
         self._callbacks: list[Callable[..., None]] = []
         try:
@@ -146,11 +164,9 @@ class Connection:
         return int(self._bus.get_fd())
 
     def _call(self, path: bytes, interface: bytes, method: bytes, signature: bytes = b"", *arguments: Any) -> Any:
-        from pystemd.dbuslib import apply_signature
-
         if not self._open:
             raise BusLost(f"call {method.decode()}", "the connection is closed")
-        body = apply_signature(signature, list(arguments)) if signature else []
+        body = _dbuslib().apply_signature(signature, list(arguments)) if signature else []
         try:
             return self._bus.call_method(SYSTEMD, path, interface, method, body).body
         except Exception as error:
@@ -332,18 +348,14 @@ class Connection:
 
 
 def unit_path(name: str) -> bytes:
-    from pystemd.dbuslib import path_encode
-
-    return bytes(path_encode(UNIT_PREFIX, name.encode()))
+    return bytes(_dbuslib().path_encode(UNIT_PREFIX, name.encode()))
 
 
 def unit_of_path(path: bytes) -> str:
     """The unit an object path belongs to; "" for other objects."""
-    from pystemd.dbuslib import path_decode
-
     if not path.startswith(UNIT_PREFIX + b"/"):
         return ""
-    return bytes(path_decode(path, UNIT_PREFIX)).decode("utf-8", "replace")
+    return bytes(_dbuslib().path_decode(path, UNIT_PREFIX)).decode("utf-8", "replace")
 
 
 def text(value: Any) -> str:

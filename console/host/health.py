@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.client
 import os
 import pwd
 import signal
@@ -131,6 +130,8 @@ def _get(address: str) -> tuple[bool, str]:
     parts = urllib.parse.urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return False, "that is no http(s) address"
+    import http.client  # takes OpenSSL with it: 4 MB, where the health of no role is asked by HTTP
+
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection: http.client.HTTPConnection | None = None
     try:
