@@ -26,6 +26,7 @@ from textual.timer import Timer
 from console.errors import WorktopError
 from console.fleet.model import Fleet
 from console.text import size
+from console.tui import caches
 from console.tui.acting import Desk
 from console.tui.commands import bindings
 from console.tui.copying import TERMINAL_TAKES, write_copy
@@ -118,7 +119,7 @@ class ConsoleApp(App[None]):
         self._shown = Shown()
         self._pending: Timer | None = None
         self._last_shown = 0.0
-        self._touched = time.monotonic()
+        self._touched = self._emptied = time.monotonic()
         self._resting = False
         self._filters_after: list[LineFilter] = [] if unicode else [AsciiOnly()]
         for known in PALETTES:
@@ -265,6 +266,9 @@ class ConsoleApp(App[None]):
         if not self._resting and time.monotonic() - self._touched > RESTS_AFTER:
             self._resting = True
             self.feed.rest(True)
+        if time.monotonic() - self._emptied > caches.EVERY:
+            self._emptied = time.monotonic()
+            caches.empty_large_ones()
         if time.monotonic() - self._last_shown < _CLOCK_MAY_STAND:
             return  # a fleet that was just shown brought the clock with it
         screen = self.front
