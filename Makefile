@@ -22,7 +22,7 @@ COMPILE = $(BIN)/python -m compileall -q -j 0 .venv/lib console || true  # some 
 # pystemd is built from source; the rest is what the demo host boots with
 APT := gcc pkg-config libsystemd-dev python3-dev python3-venv systemd-container dbus libpam-systemd polkitd cron
 # sshd is run inside the demo host only: where its package was missing, its service is switched off again
-APT_TEST := tmux openssh-client openssh-server
+APT_TEST := tmux openssh-client openssh-server openssl
 
 DEV_GROUP := $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")'
 

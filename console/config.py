@@ -118,6 +118,10 @@ class Config(Value, frozen=True, kw_only=True):
     limits: Limits = Limits()
     roles: tuple[Role, ...] = ()
 
+    def of_user_manager(self) -> Config:
+        """The configuration for the units of the person's own user manager."""
+        return msgspec.structs.replace(self, manager="user")
+
     def only(self, role: str) -> Config:
         """The configuration with one role; ConfigError names the roles there are."""
         chosen = tuple(candidate for candidate in self.roles if candidate.name == role)

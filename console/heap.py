@@ -34,15 +34,18 @@ def without_openssl() -> None:
     digests = ("_md5", "_sha1", "_sha256", "_sha512", "_sha3", "_blake2")
     if sys.version_info >= (3, 12):
         digests = ("_md5", "_sha1", "_sha2", "_sha3", "_blake2")
-    blocked: dict[str, tuple[str, ...]] = {"ssl": ("asyncio",)}
+    load_without("ssl", "asyncio")
     if all(importlib.util.find_spec(name) for name in digests):  # a Python may be built without them
-        blocked["_hashlib"] = ("hashlib", "hmac")
-    for name, modules in blocked.items():
-        if name in sys.modules:
-            continue
-        cast("dict[str, object]", sys.modules)[name] = None  # an import of it fails, as if it were not there
-        try:
-            for module in modules:
-                importlib.import_module(module)
-        finally:
-            del sys.modules[name]
+        load_without("_hashlib", "hashlib", "hmac")
+
+
+def load_without(missing: str, *modules: str) -> None:
+    """Load modules that take `missing` where they find it, as if it were not there; nothing where it is loaded."""
+    if missing in sys.modules:
+        return
+    cast("dict[str, object]", sys.modules)[missing] = None
+    try:
+        for module in modules:
+            importlib.import_module(module)
+    finally:
+        del sys.modules[missing]

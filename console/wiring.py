@@ -360,10 +360,6 @@ class Sources:
         return assemble(self._host.facts, self._rows, config.roles, config.limits, time.time(), self._memory)
 
 
-def with_user_manager(config: Config, user_manager: bool) -> Config:
-    return msgspec.structs.replace(config, manager="user") if user_manager else config
-
-
 def _tell_of_a_defect(task: asyncio.Task[None]) -> None:
     """A source's task ends only when it is cancelled: whoever runs the loop hears of anything else."""
     if not task.cancelled() and task.exception() is not None:

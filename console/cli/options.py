@@ -34,10 +34,10 @@ def role_option(function: F) -> F:
 
 def configuration(ctx: click.Context, role: str | None = None) -> Config:
     """The configuration the options and the environment name, narrowed to one role when asked."""
-    from console.wiring import with_user_manager
-
     options = ctx.find_root().obj or {}
-    config = with_user_manager(load(options.get("config")), bool(options.get("user_manager")))
+    config = load(options.get("config"))
+    if options.get("user_manager"):
+        config = config.of_user_manager()
     return config.only(role) if role and config.roles else config
 
 

@@ -65,6 +65,16 @@ def test_evidence_opens_and_closes_by_keyboard(demo_host: DemoHost) -> None:
         assert terminal.cursor_visible()
 
 
+def test_neither_process_holds_what_it_does_not_use(demo_host: DemoHost, wide: Terminal) -> None:
+    """Python's own OpenSSL and lxml: 12 MB of the two together (console/heap.py, console/host/bus.py)."""
+    pids = demo_host.run(["pgrep", "-u", "deploy", "-f", r"bin/worktop$|console agent"]).stdout.split()
+    assert len(pids) >= 2
+    for pid in pids:
+        maps = demo_host.run(["cat", f"/proc/{pid}/maps"]).stdout
+        assert "python" in maps
+        assert not re.search(r"/lxml/|/_ssl\.|/_hashlib\.", maps), pid
+
+
 def test_resize_while_it_refreshes(demo_host: DemoHost) -> None:
     with console(demo_host, 80, 24) as terminal:
         first_data(terminal)
