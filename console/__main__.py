@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 
 
 def main() -> None:
@@ -18,7 +19,12 @@ def main() -> None:
 
 def _stays_open(arguments: list[str]) -> bool:
     """It is the console itself or its agent; above all not the worker, which runs other people's handlers."""
-    return [word for word in arguments if not word.startswith("-")] in ([], ["agent"])
+    words = [
+        word
+        for before, word in pairwise(("worktop", *arguments))
+        if not word.startswith("-") and before != "--config"  # whose value it is
+    ]
+    return words in ([], ["agent"])
 
 
 if __name__ == "__main__":

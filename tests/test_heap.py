@@ -69,6 +69,8 @@ assert ssl.create_default_context().verify_mode == ssl.CERT_REQUIRED, "whoever a
         (["--version"], "False False"),
         (["agent", "--help"], "False False"),
         (["--read-only", "--version"], "False False"),
+        (["--config", "/nowhere.toml", "--version"], "False False"),
+        (["--config", "worker", "agent", "--help"], "False False"),
         (["worker", "--help"], "True True"),  # its handlers are other people's code
         (["--config", "agent", "worker", "--help"], "True True"),
         (["status", "--help"], "True True"),
