@@ -423,6 +423,13 @@ def with_role(fleet: Fleet, name: str, **changes: object) -> Fleet:
     return msgspec.structs.replace(fleet, roles=changed)
 
 
+def with_paused(fleet: Fleet, name: str) -> Fleet:
+    """The fleet with the queues of one role paused."""
+    (status,) = (status for status in fleet.roles if status.role.name == name)
+    assert status.queue is not None
+    return with_role(fleet, name, queue=msgspec.structs.replace(status.queue, paused=status.role.queues))
+
+
 def tree_process(pid: int, command: str, depth: int = 0, **more: Any) -> TreeProcess:
     """A process of a tree."""
     words = tuple(command.split())

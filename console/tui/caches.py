@@ -14,7 +14,9 @@ class _Info(Protocol):
     currsize: int
 
 
-class _Cached(Protocol):
+class Cached(Protocol):
+    """What functools.lru_cache makes of a function."""
+
     def cache_info(self) -> _Info: ...
     def cache_clear(self) -> None: ...
 
@@ -22,8 +24,12 @@ class _Cached(Protocol):
 def empty_large_ones() -> None:
     """Rich keeps 16,384 segments that were cut in two, about 1 KB each: every line with a new number in it is another
     one. Measured under churn, 200 units: three quarters of what a console grows by, 0.3 MB a minute."""
-    cached = getattr(Segment, "_split_cells", None)
-    if hasattr(cached, "cache_info") and hasattr(cached, "cache_clear"):
-        known = cast("_Cached", cached)
-        if known.cache_info().currsize > _MOST:
-            known.cache_clear()
+    kept = split_segments()
+    if kept is not None and kept.cache_info().currsize > _MOST:
+        kept.cache_clear()
+
+
+def split_segments() -> Cached | None:
+    """Rich's cache of them, which has no public name; None in a version of Rich that has none."""
+    found = getattr(Segment, "_split_cells", None)
+    return cast("Cached", found) if hasattr(found, "cache_info") and hasattr(found, "cache_clear") else None

@@ -18,7 +18,7 @@ from console.view.offers import (
     undo_offer,
     worker_offers,
 )
-from tests.examples import counts, example_fleet
+from tests.examples import counts, example_fleet, with_paused
 from tests.tui.still_actions import dead_claim
 
 
@@ -79,9 +79,10 @@ def test_a_role_says_when_there_is_nothing_to_do() -> None:
     assert role_offers(mail)[0].lacking == "no job is stuck of mail"
     none = msgspec.structs.replace(mail, queue=counts("mail", 1, 1.0, 0, 0, 0), stuck=0)
     assert role_offers(none)[1].lacking == "no job failed of mail"
-    assert mail.queue is not None
-    paused = msgspec.structs.replace(mail, queue=msgspec.structs.replace(mail.queue, paused=mail.role.queues))
-    assert [offer.lacking for offer in role_offers(paused)[2:]] == ["it is paused", ""]
+    assert [offer.lacking for offer in role_offers(find_role(with_paused(fleet, "mail"), "mail"))[2:]] == [
+        "it is paused",
+        "",
+    ]
     unread = msgspec.structs.replace(mail, queue=None, stuck=None)
     assert [offer.lacking for offer in role_offers(unread)] == ["", "", "", ""]
 

@@ -14,7 +14,7 @@ from console.text import columns
 from console.view.cells import Grid
 from console.view.glyphs import ASCII, UNICODE
 from console.view.rows import count_text, rate_text, role_grid
-from tests.examples import example_fleet, role, with_role, worker
+from tests.examples import example_fleet, role, with_paused, with_role, worker
 from tests.tui.hostile import HOSTILE, harmless, hostile_fleet
 
 NUMERIC = {"workers", "waiting", "later", "oldest", "run", "stuck", "failed", "done", "failing", "last", "memory"}
@@ -60,11 +60,7 @@ def test_40_columns() -> None:
 
 
 def test_a_paused_role_has_a_sign_before_what_waits() -> None:
-    fleet = example_fleet()
-    mail = fleet.roles[0]
-    assert mail.queue is not None
-    paused = msgspec.structs.replace(mail, queue=msgspec.structs.replace(mail.queue, paused=mail.role.queues))
-    held = msgspec.structs.replace(fleet, roles=(paused, *fleet.roles[1:]))
+    held = with_paused(example_fleet(), "mail")
     assert values(role_grid(held, 80, UNICODE), "waiting")[0] == "‖ 412"
     assert values(role_grid(held, 40, ASCII), "waiting")[0] == "= 412"
     whole(role_grid(held, 80, UNICODE), 80)

@@ -15,7 +15,7 @@ from console.view.cells import part_columns, plain
 from console.view.glyphs import UNICODE
 from console.view.listing import Look
 from console.view.trends import MEASURES, Measure, plot_data, queue_grid, title_parts, why_nothing
-from tests.examples import NOW, example_fleet
+from tests.examples import NOW, example_fleet, with_paused
 from tests.tui.hostile import HOSTILE, harmless, hostile_fleet
 from tests.tui.queue_feeds import made_trend
 from tests.view import anything
@@ -112,11 +112,7 @@ def test_the_numbers_of_now() -> None:
 
 
 def test_a_paused_role_says_so() -> None:
-    fleet = example_fleet()
-    mail = fleet.roles[0]
-    assert mail.queue is not None
-    paused = msgspec.structs.replace(mail, queue=msgspec.structs.replace(mail.queue, paused=mail.role.queues))
-    held = msgspec.structs.replace(fleet, roles=(paused, *fleet.roles[1:]))
+    held = with_paused(example_fleet(), "mail")
     for width in (40, 80):
         assert "‖ paused 412" in queue_grid(held, width, LOOK).text().splitlines()[1]
 
