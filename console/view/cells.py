@@ -194,7 +194,7 @@ def wrap(parts: tuple[Part, ...], width: int, indent: int = 0) -> list[tuple[Par
                     new_line()
                 while taken > room and room > 0:  # a word longer than a line
                     head = _head(piece, room)
-                    lines[-1].append((head, tone))
+                    lines[-1].append((fit(head, room), tone))  # a character may be wider than any line
                     piece = piece[len(head) :]
                     taken = columns(piece)
                     new_line()
